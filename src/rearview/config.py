@@ -1,0 +1,163 @@
+"""Every setting, its default, its environment variable, and where its value came from.
+
+Order: `REARVIEW_*` variables, then `[tool.rearview]` in the project's pyproject.toml, then the default. Unknown keys and
+values that do not fit are errors, because a setting that is silently ignored is worse than none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rearview.errors import ConfigError
+
+Value = bool | int | float | str | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One thing that can be set."""
+
+    name: str
+    default: Value
+    env: str
+    help: str
+    choices: tuple[str, ...] = ()
+
+    @property
+    def type_name(self) -> str:
+        return "list of text" if isinstance(self.default, tuple) else {"str": "text"}.get(type(self.default).__name__, type(self.default).__name__)
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("record", True, "REARVIEW", "record at all; `off` turns every call into its plain meaning"),
+    Setting("quiet", False, "REARVIEW_QUIET", "do not print the store's path and the line at the end of a run"),
+    Setting("sync", "second", "REARVIEW_SYNC", "what a power loss may take: the last `second`, or nothing (`always`: slower)", ("second", "always")),
+    Setting("source_limit", 1 << 20, "REARVIEW_SOURCE_LIMIT", "largest source file taken into a version, in bytes"),
+    Setting("include", (), "REARVIEW_INCLUDE", "more files to take into versions, as patterns"),
+    Setting("exclude", (), "REARVIEW_EXCLUDE", "files never to take into versions, as patterns"),
+    Setting("query_timeout", 30.0, "REARVIEW_QUERY_TIMEOUT", "seconds a query may take"),
+)
+
+NOT_SETTINGS = ("REARVIEW_DIR", "REARVIEW_RUN", "REARVIEW_DEBUG")
+"""Variables of ours that are no settings: where the store is, the mark a run leaves for its children, tracebacks."""
+
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The values in force and where each came from."""
+
+    values: Mapping[str, Value]
+    origins: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def origin(self, name: str) -> str:
+        """`default`, `pyproject.toml`, or the name of a variable."""
+        return self.origins[name]
+
+
+def recording_is_off(environ: Mapping[str, str]) -> bool:
+    """Whether `REARVIEW=off`; asked before anything else is read."""
+    return environ.get("REARVIEW", "").strip().lower() in _FALSE
+
+
+def load(project: Path | None, environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings of a project."""
+    environ = os.environ if environ is None else environ
+    values: dict[str, Value] = {setting.name: setting.default for setting in SETTINGS}
+    origins = dict.fromkeys(values, "default")
+    for key, raw in _pyproject(project).items():
+        setting = _BY_NAME.get(key)
+        if setting is None:
+            raise ConfigError(f"[tool.rearview] in pyproject.toml has an unknown key {key!r}{_near(key, list(_BY_NAME))}")
+        values[key] = _from_toml(setting, raw)
+        origins[key] = "pyproject.toml"
+    by_env = {setting.env: setting for setting in SETTINGS}
+    for variable, text in environ.items():
+        if not variable.startswith("REARVIEW") or variable in NOT_SETTINGS or variable.startswith("REARVIEW_TEST_"):
+            continue
+        setting = by_env.get(variable)
+        if setting is None:
+            if variable == "REARVIEW" or variable.startswith("REARVIEW_"):
+                raise ConfigError(f"the variable {variable} is no setting{_near(variable, [*by_env, *NOT_SETTINGS])}")
+            continue
+        values[setting.name] = _from_text(setting, text)
+        origins[setting.name] = variable
+    return Settings(values, origins)
+
+
+def _pyproject(project: Path | None) -> dict[str, Any]:
+    if project is None:
+        return {}
+    try:
+        data = (project / "pyproject.toml").read_bytes()
+    except OSError:
+        return {}
+    if b"rearview" not in data:
+        return {}
+    import tomllib
+
+    try:
+        table = tomllib.loads(data.decode("utf-8")).get("tool", {}).get("rearview", {})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise ConfigError(f"{project / 'pyproject.toml'} cannot be read: {problem}") from problem
+    if not isinstance(table, dict):
+        raise ConfigError(f"[tool.rearview] in {project / 'pyproject.toml'} is not a table")
+    return table
+
+
+def _near(key: str, known: list[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(key, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known are: {', '.join(known)}"
+
+
+def _misfit(setting: Setting, shown: object, where: str) -> ConfigError:
+    wanted = " or ".join(setting.choices) or setting.type_name
+    return ConfigError(f"setting {setting.name!r} in {where} is {shown!r}, expected {wanted}")
+
+
+def _checked(setting: Setting, value: Value, where: str) -> Value:
+    too_small = isinstance(value, (int, float)) and not isinstance(value, bool) and not value > 0
+    if too_small or (setting.choices and value not in setting.choices):
+        raise _misfit(setting, value, where)
+    return value
+
+
+def _from_toml(setting: Setting, raw: object) -> Value:
+    where = "pyproject.toml"
+    if isinstance(setting.default, tuple):
+        if isinstance(raw, list) and all(isinstance(item, str) for item in raw):
+            return tuple(raw)
+        raise _misfit(setting, raw, where)
+    if isinstance(setting.default, float) and isinstance(raw, int) and not isinstance(raw, bool):
+        raw = float(raw)
+    if type(raw) is not type(setting.default):
+        raise _misfit(setting, raw, where)
+    return _checked(setting, raw, where)  # type: ignore[arg-type]
+
+
+def _from_text(setting: Setting, text: str) -> Value:
+    default = setting.default
+    if isinstance(default, bool):
+        lowered = text.strip().lower()
+        if lowered in _TRUE or lowered in _FALSE:
+            return lowered in _TRUE
+        raise _misfit(setting, text, setting.env)
+    if isinstance(default, tuple):
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    if isinstance(default, str):
+        return _checked(setting, text, setting.env)
+    try:
+        return _checked(setting, type(default)(text), setting.env)
+    except ValueError as problem:
+        raise problem if isinstance(problem, ConfigError) else _misfit(setting, text, setting.env) from None

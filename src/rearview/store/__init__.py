@@ -1,0 +1,1 @@
+"""Bytes at rest: layout, journals, objects. Knows file names, offsets and checksums; knows nothing of training."""

@@ -1,0 +1,67 @@
+"""Publishing a whole file: it is there with all its bytes, or it is not there.
+
+One of the two modules that write store files (the other is `journal`). Temp file, write loop, fsync, rename, fsync of
+the folder. An fsync error is final for that file: it is raised, never retried.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+
+def _write_all(fd: int, data: bytes | memoryview) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder survive a power loss."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def temp_name(tmp: Path) -> Path:
+    """A fresh path under the store's `tmp/`."""
+    tmp.mkdir(parents=True, exist_ok=True)
+    return tmp / f"{os.getpid()}-{secrets.token_hex(6)}"
+
+
+def publish(path: Path, data: bytes | memoryview, *, tmp: Path, durable: bool = True, replace: bool = True) -> bool:
+    """Write `data` to `path` at once. With `replace=False` an existing file wins and False is returned."""
+    temp = temp_name(tmp)
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            _write_all(fd, data)
+            if durable:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+        return adopt(temp, path, durable=durable, replace=replace)
+    finally:
+        temp.unlink(missing_ok=True)
+
+
+def adopt(temp: Path, path: Path, *, durable: bool = True, replace: bool = True) -> bool:
+    """Give a finished temporary file its name. The file's own bytes must be synced by whoever wrote them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if replace:
+        os.rename(temp, path)
+    else:
+        try:
+            os.link(temp, path)  # unlike rename, fails if somebody was first
+        except FileExistsError:
+            return False
+        except OSError:
+            if path.exists():
+                return False
+            os.rename(temp, path)  # a file system without hard links
+    if durable:
+        sync_folder(path.parent)
+    return True

@@ -1,0 +1,135 @@
+"""The append-only file of one process: one checksummed frame, one write call, then it is acknowledged.
+
+One of the two modules that write store files (the other is `atomic`). A journal is a row of parts; a part is closed
+by its last frame and never touched again, the last part of a killed process simply stops. Each part defines the names
+and blocks it uses, so it can be read alone.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from rearview.errors import RecordingFailed
+from rearview.model import ProcessNumber, RunId
+from rearview.store import frames
+
+PART_BYTES = 4 << 20
+SUFFIX = ".journal"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PartName:
+    """`<writer>-a<attempt>-<part>.journal`: who wrote it, in which attempt, which part."""
+
+    writer: str
+    """A process number, or `supervisor`."""
+    attempt: int
+    part: int
+
+    def __str__(self) -> str:
+        return f"{self.writer}-a{self.attempt}-{self.part:04d}{SUFFIX}"
+
+    @classmethod
+    def parse(cls, name: str) -> PartName | None:
+        """The parts of a file name, or None if it is not a journal's."""
+        fields = name.removesuffix(SUFFIX).rsplit("-", 2)
+        if not name.endswith(SUFFIX) or len(fields) != 3 or not fields[1].startswith("a"):
+            return None
+        try:
+            return cls(fields[0], int(fields[1][1:]), int(fields[2]))
+        except ValueError:
+            return None
+
+
+class JournalWriter:
+    """Appends frames for one process of one run. The caller serialises calls (one lock per process)."""
+
+    def __init__(self, folder: Path, writer: ProcessNumber | str, attempt: int = 1) -> None:
+        self.folder = folder
+        self.writer = str(writer)
+        self.attempt = attempt
+        self.part = 0
+        self.fd = -1
+        self.sequence = 0
+        self.size_bytes = 0
+        """Bytes in the current part."""
+        self.total_bytes = 0
+        """Bytes in all parts so far."""
+        self.dirty = False
+        """Something was written since the last sync."""
+
+    def open_part(self, hello: bytes) -> None:
+        """Begin the next part; its first frame says who writes."""
+        if self.fd >= 0:
+            self._append(bytes((frames.CLOSE,)))
+            self.sync()
+            os.close(self.fd)
+            self.fd = -1
+        self.part += 1
+        self.sequence = 0
+        self.size_bytes = 0
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        self.fd = os.open(self.folder / str(PartName(self.writer, self.attempt, self.part)), flags, 0o666)
+        self.write(frames.MAGIC + frames.frame(0, hello))
+        self.sequence = 1
+
+    def _append(self, body: bytes) -> None:
+        self.write(frames.frame(self.sequence, body))
+        self.sequence += 1
+
+    def append(self, bodies: list[bytes]) -> None:
+        """Write several frames with one write call."""
+        sequence = self.sequence
+        self.write(b"".join([frames.frame(sequence + k, body) for k, body in enumerate(bodies)]))
+        self.sequence = sequence + len(bodies)
+
+    def write(self, data: bytes) -> None:
+        """One write call; a short write is taken back, so that no frame is ever half in the middle."""
+        try:
+            written = os.write(self.fd, data)
+        except OSError as problem:
+            raise RecordingFailed(f"cannot write to {self.folder.name}: {problem.strerror}") from problem
+        if written != len(data):
+            os.ftruncate(self.fd, self.size_bytes)
+            raise RecordingFailed(f"cannot write to {self.folder.name}: the disk is full")
+        self.size_bytes += written
+        self.total_bytes += written
+        self.dirty = True
+
+    def sync(self) -> None:
+        """Make what was written survive a power loss. Safe beside `write`; an error is final."""
+        if self.dirty and self.fd >= 0:
+            self.dirty = False
+            os.fdatasync(self.fd) if hasattr(os, "fdatasync") else os.fsync(self.fd)
+
+    def close(self) -> None:
+        """Close the last part: it becomes immutable."""
+        if self.fd >= 0:
+            try:
+                self._append(bytes((frames.CLOSE,)))
+                self.sync()
+            finally:
+                self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the file without a word, as in a forked child."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def parts_of(folder: Path) -> list[tuple[PartName, Path]]:
+    """The journal parts of a run in order."""
+    found = []
+    for entry in os.scandir(folder):
+        name = PartName.parse(entry.name)
+        if name is not None:
+            found.append((name, Path(entry.path)))
+    return sorted(found)
+
+
+def run_of(path: Path) -> RunId:
+    """The run that a part belongs to."""
+    return RunId(path.parent.name)
