@@ -1,0 +1,68 @@
+# Everything a person or a CI does with this project. Needs Python 3.11 or newer, git and make; sets up the rest in .venv.
+
+VENV    ?= .venv
+# The first Python here that is new enough; `make PYTHON=/path/to/python` chooses another.
+PYTHON  ?= $(shell for python in python3 python3.12 python3.13 python3.14 python3.11 python; do \
+             "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; break; }; done)
+TORCH   ?= torch==2.13.0
+WORKERS ?= 2
+PYTEST  ?= $(VENV)/bin/python -m pytest -n $(WORKERS)
+PIP      = $(VENV)/bin/python -m pip --disable-pip-version-check install --quiet
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test check unit other-pythons bench long wheel setup clean
+
+help:  ## what can be made
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
+
+demo: $(VENV)/.ready  ## record real runs of a small model and show the table they give
+	@$(VENV)/bin/python examples/demo.py
+
+test: check other-pythons  ## everything that has to hold for every change; begins with `check`
+	$(PYTEST)
+
+check: $(VENV)/.ready  ## ruff, mypy --strict, import contracts
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/mypy --strict
+	$(VENV)/bin/lint-imports --no-logo
+
+unit: $(VENV)/.ready  ## the quick part of the tests, for while you write
+	$(PYTEST) tests/unit
+
+other-pythons: $(VENV)/.ready  ## the torch-free tests on 3.12, 3.13 and 3.14, where they are found
+	@$(VENV)/bin/python scripts/other_pythons.py --workers $(WORKERS)
+
+bench: $(VENV)/.ready  ## every benchmark, one JSON object a line
+	@$(VENV)/bin/python -m bench
+
+long: $(VENV)/.ready  ## the long reliability runs (hours); prints totals
+	REARVIEW_TEST_LONG=1 REARVIEW_TEST_KILLS=1000 REARVIEW_TEST_STATES=1000 REARVIEW_TEST_EXAMPLES=100000 \
+	REARVIEW_TEST_FUZZ=1000000 REARVIEW_TEST_FLIPS=100000 REARVIEW_TEST_WRITERS=24x50000 \
+	$(PYTEST) tests/property tests/crash tests/security tests/integration
+
+wheel: $(VENV)/.ready  ## build dist/*.whl and look at what is in it
+	rm -rf dist
+	$(VENV)/bin/python -m build --wheel --no-isolation --outdir dist .
+	$(VENV)/bin/python scripts/check_wheel.py dist
+
+setup: $(VENV)/.ready  ## only set up .venv
+
+clean:  ## remove everything made here (.venv too; never a .rearview)
+	rm -rf $(VENV) .venv-3.* build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests bench scripts examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(VENV)/.made:
+	@test -n "$(PYTHON)" || { echo "rearview needs Python 3.11 or newer, and none was found: install one, or say make PYTHON=/path/to/python"; exit 1; }
+	@echo "setting up $(VENV) with $$($(PYTHON) --version) (once; some minutes on a slow network)"
+	@"$(PYTHON)" -m venv $(VENV) || { echo "$(PYTHON) cannot make virtual environments: install its venv module (Debian, Ubuntu: python3-venv)"; exit 1; }
+	@touch $@
+
+# torch first and alone: a later resolution that also saw it could choose another build, gigabytes larger.
+$(VENV)/.torch: $(VENV)/.made
+	$(PIP) "$(TORCH)"
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.torch pyproject.toml
+	$(PIP) --editable ".[all,dev]"
+	@touch $@
