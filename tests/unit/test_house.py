@@ -1,0 +1,239 @@
+"""The rules of the house that no linter knows: one address for each danger, light imports, sizes and names.
+
+Each exception stands in a table here with its reason, so that adding one is a decision somebody reads.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PACKAGE = ROOT / "src" / "rearview"
+MODULES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+
+MAY_WRITE_FILES = {
+    "store/atomic.py": "publishes whole files",
+    "store/journal.py": "appends frames",
+    "versions/read.py": "exports source to a folder the user named, never into the store",
+}
+"""Modules below the faces that write files. What `cli` writes are files the user named."""
+
+MAY_START_PROGRAMS = {
+    "versions/git.py": "starts git",
+    "cli/run.py": "starts the user's script",
+}
+
+MAY_RUN_CODE = {
+    "cli/run.py": "runs the user's script, as told to",
+}
+
+HEAVY = {"torch", "numpy", "pandas", "duckdb", "click", "rich", "polars", "pyarrow", "matplotlib", "PIL", "tensorflow", "jax", "IPython"}
+LONGEST_MODULE = 400
+VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "managers", "core", "base"}
+
+WRITING_OS = {"write", "writev", "pwrite", "pwritev", "rename", "replace", "link", "symlink", "truncate", "ftruncate", "sendfile"}
+WRITING_PATH = {"write_text", "write_bytes", "hardlink_to", "symlink_to"}
+STARTING_OS = {"system", "popen", "posix_spawn", "posix_spawnp", "startfile"}
+UNPICKLING = {
+    ("torch", "load"),
+    ("pickle", "load"),
+    ("pickle", "loads"),
+    ("np", "load"),
+    ("numpy", "load"),
+    ("pandas", "read_pickle"),
+    ("pd", "read_pickle"),
+}
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, str, ast.Call]]:
+    """(what it is called on, name, call): `os.write(...)` is ("os", "write"), `open(...)` is ("", "open")."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name):
+                yield "", node.func.id, node
+            elif isinstance(node.func, ast.Attribute):
+                yield node.func.value.id if isinstance(node.func.value, ast.Name) else "?", node.func.attr, node
+
+
+def opens_for_writing(call: ast.Call, mode_at: int) -> bool:
+    """Whether an `open` has a mode that writes, or one that cannot be seen here."""
+    mode = next((keyword.value for keyword in call.keywords if keyword.arg == "mode"), None)
+    if mode is None and len(call.args) > mode_at:
+        mode = call.args[mode_at]
+    if mode is None:
+        return False
+    return not (isinstance(mode, ast.Constant) and isinstance(mode.value, str)) or bool(set(mode.value) & set("wax+"))
+
+
+def writes_a_file(on: str, name: str, call: ast.Call) -> bool:
+    if (on, name) == ("os", "open"):
+        flags = ast.unparse(call.args[1]) if len(call.args) > 1 else ""
+        return any(flag in flags for flag in ("O_WRONLY", "O_RDWR", "O_CREAT", "O_APPEND", "O_TRUNC"))
+    if name == "open" and on in ("", "io", "gzip", "bz2", "lzma"):
+        return opens_for_writing(call, 1)
+    if name == "open":  # Path.open
+        return opens_for_writing(call, 0)
+    return (on == "os" and name in WRITING_OS) or name in WRITING_PATH or (on == "shutil" and name.startswith(("copy", "move")))
+
+
+def starts_a_program(on: str, name: str, _call: ast.Call) -> bool:
+    return (
+        (on == "os" and (name in STARTING_OS or name.startswith(("exec", "spawn"))))
+        or on in ("subprocess", "pty")
+        or "create_subprocess" in name
+    )
+
+
+def places(predicate: object, allowed: dict[str, str], under: tuple[str, ...] = ("",)) -> list[str]:
+    """`module:line` of every call that a rule is about, outside the modules that may."""
+    assert callable(predicate)
+    return [
+        f"{module}:{call.lineno} {on}.{name}"
+        for module, tree in MODULES.items()
+        if module.startswith(under) and module not in allowed
+        for on, name, call in calls(tree)
+        if predicate(on, name, call)
+    ]
+
+
+def test_the_rules_see_something() -> None:
+    """A rule that matches nothing anywhere is a rule that no longer works."""
+    assert any(writes_a_file(*found) for found in calls(MODULES["store/atomic.py"]))
+    assert any(writes_a_file(*found) for found in calls(MODULES["store/journal.py"]))
+    for text in ("open(p, 'wb')", "p.open('a')", "open(p, mode)", "p.write_text('')", "os.open(p, os.O_RDWR)", "os.rename(a, b)"):
+        assert any(writes_a_file(*found) for found in calls(ast.parse(text))), text
+    for text in ("open(p)", "open(p, 'rb')", "p.open()", "os.open(p, os.O_RDONLY)", "text.replace('a', 'b')", "sys.stderr.write('')"):
+        assert not any(writes_a_file(*found) for found in calls(ast.parse(text))), text
+    for text in ("os.system('ls')", "subprocess.run([])", "os.execvp('a', [])", "asyncio.create_subprocess_exec('a')"):
+        assert any(starts_a_program(*found) for found in calls(ast.parse(text))), text
+
+
+def test_only_atomic_and_journal_write_store_files() -> None:
+    assert not places(
+        writes_a_file, MAY_WRITE_FILES, ("store/", "record/", "versions/", "catalog/", "api.py", "session.py", "config.py", "model.py")
+    )
+
+
+def test_only_one_module_starts_git_and_one_the_users_script() -> None:
+    assert not places(starts_a_program, MAY_START_PROGRAMS)
+
+
+def test_git_is_named_as_a_command_in_one_module_only() -> None:
+    """A list that begins with "git" is a command line."""
+    found = [
+        f"{module}:{node.lineno}"
+        for module, tree in MODULES.items()
+        if module != "versions/git.py"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.List) and node.elts and isinstance(node.elts[0], ast.Constant) and node.elts[0].value == "git"
+    ]
+    assert not found
+
+
+def test_nothing_unpickles() -> None:
+    assert not places(lambda on, name, call: (on, name) in UNPICKLING and not safe_load(call), {})
+
+
+def safe_load(call: ast.Call) -> bool:
+    """`weights_only=True` or `allow_pickle=False`, said in so many words."""
+    said = {keyword.arg: keyword.value.value for keyword in call.keywords if isinstance(keyword.value, ast.Constant)}
+    return said.get("weights_only") is True or said.get("allow_pickle") is False
+
+
+def test_code_is_run_in_one_place() -> None:
+    def runs_code(on: str, name: str, _call: ast.Call) -> bool:
+        return (on == "" and name in ("eval", "exec")) or on == "runpy"
+
+    assert not places(runs_code, MAY_RUN_CODE)
+
+
+def imported_at_import(module: str) -> set[str]:
+    """What importing a module imports: statements at module level, not those in functions or for type checkers."""
+    found: set[str] = set()
+    package = ["rearview", *module.removesuffix(".py").removesuffix("/__init__").split("/")]
+    pending: list[ast.AST] = [MODULES[module]]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            pending.extend(node.orelse)
+            continue
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = ".".join(package[: len(package) - node.level + module.endswith("__init__.py")]) + "." if node.level else ""
+            base = (above + (node.module or "")).rstrip(".")
+            found.add(base)
+            found.update(f"{base}.{alias.name}" for alias in node.names)
+        pending.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def closure(start: str) -> dict[str, list[str]]:
+    """Every module of ours that importing `start` loads, with the heavy ones each loads."""
+    loaded: dict[str, list[str]] = {}
+    pending = [start]
+    while pending:
+        module = pending.pop()
+        if module in loaded or module not in MODULES:
+            continue
+        names = imported_at_import(module)
+        loaded[module] = sorted(name for name in names if name.split(".")[0] in HEAVY)
+        for name in names:
+            path = name.removeprefix("rearview").lstrip(".").replace(".", "/")
+            if name.split(".")[0] == "rearview":
+                pending += [f"{path}.py", f"{path}/__init__.py".lstrip("/")]
+    return loaded
+
+
+@pytest.mark.skipif("__init__.py" not in MODULES, reason="not written yet")
+def test_importing_rearview_loads_nothing_heavy() -> None:
+    loaded = closure("__init__.py")
+    assert len(loaded) > 1, "the walk found no import at all"
+    assert not {module: heavy for module, heavy in loaded.items() if heavy}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_has_one_concept(module: str) -> None:
+    path = PACKAGE / module
+    lines = path.read_text(encoding="utf-8").count("\n")
+    assert lines <= LONGEST_MODULE, f"{module} has {lines} lines: look for the second concept"
+    assert not set(path.relative_to(PACKAGE).with_suffix("").parts) & VAGUE_NAMES, (
+        f"{module}: a module is a noun of the domain, or one step"
+    )
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_nothing_happens_at_import(module: str) -> None:
+    """No call at module level but those that make plain values: no files, no git, no argv, no threads."""
+    acts = {"open", "print", "input", "start", "run", "Popen", "getcwd", "listdir", "mkdir", "fork", "connect", "register", "signal"}
+    found = [
+        f"{module}:{node.lineno} {on}.{name}"
+        for statement in MODULES[module].body
+        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.If)
+        for on, name, node in calls(statement)
+        if name in acts and on != "re"
+    ]
+    assert not found
+
+
+def test_the_version_stands_in_one_place() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "version" not in project["project"]
+    assert "version" in project["project"]["dynamic"]
+    source = ROOT / project["tool"]["hatch"]["version"]["path"]
+    if source.exists():
+        assert source.read_text().count("__version__ =") == 1
+
+
+def test_each_exception_is_still_needed() -> None:
+    """An exception whose module is gone, or which no longer does the thing, is deleted."""
+    for table, rule in ((MAY_WRITE_FILES, writes_a_file), (MAY_START_PROGRAMS, starts_a_program)):
+        stale = [module for module in table if module in MODULES and not any(rule(*found) for found in calls(MODULES[module]))]
+        assert not stale
