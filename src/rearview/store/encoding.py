@@ -1,12 +1,15 @@
 """Values to bytes and back, exactly: the tagged encoding of `docs/formats/values.md`.
 
 NaN keeps its payload, -0.0 its sign, integers any size, text its lone surrogates. What has no tag raises `Unstorable`:
-nothing is ever stored as something else. Decoding runs no code and raises `Damaged` on anything malformed.
+nothing is ever stored as something else. Subclasses are stored as their base type, and only where the two are equal: a
+date type with nanoseconds, or a dict whose keys would fall together, is refused. Decoding runs no code, allocates no
+more than the bytes at hand explain, and raises `Damaged` on anything malformed.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 import struct
 from typing import Any
 
@@ -14,6 +17,10 @@ from rearview.errors import Damaged, Unstorable
 from rearview.model import ArraySummary
 
 MAX_DEPTH = 64
+MAX_BYTES = 1 << 30
+"""Larger values do not fit one write call, and belong into an array."""
+MAX_ITEMS = 10_000_000
+"""A few lists that hold each other many times over would otherwise grow without end."""
 
 _F64 = struct.Struct("<d")
 _I64 = struct.Struct("<q")
@@ -22,6 +29,13 @@ _C128 = struct.Struct("<dd")
 _DELTA = struct.Struct("<iII")
 
 _I64_MIN, _I64_MAX = -(2**63), 2**63 - 1
+
+_PLAIN_KEYS = frozenset({str, int, float, bool, bytes, type(None)})
+_ZONE = re.compile(r"[A-Za-z0-9_+-]{1,40}(/[A-Za-z0-9_+-]{1,40}){0,3}", re.ASCII)
+
+_SUMMARY_FIELDS = (
+    "kind", "dtype", "shape", "minimum", "maximum", "mean", "nan_count", "histogram", "object_key", "size_bytes", "details",
+)  # fmt: skip
 
 
 def encode(value: object) -> bytes:
@@ -32,77 +46,193 @@ def encode(value: object) -> bytes:
     >>> decode(encode({"a": [1, None, 10**30]}))
     {'a': [1, None, 1000000000000000000000000000000]}
     """
-    out: list[bytes] = []
-    _encode(value, out, 0)
-    return b"".join(out)
+    if type(value) is float:  # most records
+        return b"f" + _F64.pack(value)
+    writer = _Writer()
+    try:
+        writer.add(value, 0)
+    except RecursionError:
+        raise Unstorable(f"{type_name(value)} is nested too deep for the stack that is left; flatten it") from None
+    return b"".join(writer.out)
 
 
-def _text(tag: bytes, text: str, out: list[bytes]) -> None:
-    data = text.encode("utf-8", "surrogatepass")
-    out.append(tag + _U32.pack(len(data)))
-    out.append(data)
+def type_name(value: object) -> str:
+    """`module.Class` of a value, the way messages name it."""
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _encode(value: object, out: list[bytes], depth: int) -> None:  # noqa: PLR0912 (one branch per tag)
-    if depth > MAX_DEPTH:
-        raise Unstorable(f"nested more than {MAX_DEPTH} deep")
-    if value is None:
-        out.append(b"n")
-    elif value is True:
-        out.append(b"T")
-    elif value is False:
-        out.append(b"F")
-    elif isinstance(value, float):
-        out.append(b"f" + _F64.pack(value))
-    elif isinstance(value, int):
-        number = int(value)
-        if _I64_MIN <= number <= _I64_MAX:
-            out.append(b"i" + _I64.pack(number))
+class _Writer:
+    """The pieces of one value, and how much they are."""
+
+    __slots__ = ("open", "out", "size_bytes")
+
+    def __init__(self) -> None:
+        self.out: list[bytes] = []
+        self.size_bytes = 0
+        self.open: set[int] = set()
+        """Containers that are being written: meeting one again is a cycle."""
+
+    def data(self, tag: bytes, data: bytes) -> None:
+        self.size_bytes += len(data)
+        if self.size_bytes > MAX_BYTES:
+            raise Unstorable(f"a value of more than {MAX_BYTES} bytes; log it as an array, or write a file and log its name")
+        self.out.append(tag + _U32.pack(len(data)))
+        self.out.append(data)
+
+    def text(self, tag: bytes, text: str) -> None:
+        self.data(tag, str.encode(text, "utf-8", "surrogatepass"))
+
+    def add(self, value: object, depth: int) -> None:  # one branch per tag
+        if value is None:
+            self.out.append(b"n")
+        elif value is True:
+            self.out.append(b"T")
+        elif value is False:
+            self.out.append(b"F")
+        elif isinstance(value, float):
+            self.out.append(b"f" + _F64.pack(value))
+        elif isinstance(value, int):
+            self.integer(int.__index__(value))  # the number itself, whatever a subclass makes of int()
+        elif isinstance(value, str):
+            self.text(b"s", value)
+        elif isinstance(value, (bytes, bytearray)):
+            self.data(b"b", value if type(value) is bytes else bytes(memoryview(value)))
+        elif isinstance(value, complex):
+            self.out.append(b"c" + _C128.pack(value.real, value.imag))
+        elif isinstance(value, (dt.date, dt.time, dt.timedelta)):
+            self.when(value)
+        elif isinstance(value, (list, tuple, dict)):
+            self.container(value, depth)
+        elif isinstance(value, ArraySummary):
+            self.out.append(b"o")
+            self.container([getattr(value, name) for name in _SUMMARY_FIELDS], depth + 1)
         else:
-            data = number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True)
-            out.append(b"I" + _U32.pack(len(data)) + data)
-    elif isinstance(value, str):
-        _text(b"s", value, out)
-    elif isinstance(value, (bytes, bytearray)):
-        out.append(b"b" + _U32.pack(len(value)))
-        out.append(bytes(value))
-    elif isinstance(value, complex):
-        out.append(b"c" + _C128.pack(value.real, value.imag))
-    elif isinstance(value, (dt.date, dt.time)):
-        _encode_when(value, out)
-    elif isinstance(value, dt.timedelta):
-        out.append(b"d" + _DELTA.pack(value.days, value.seconds, value.microseconds))
-    elif isinstance(value, (list, tuple)):
-        out.append((b"l" if isinstance(value, list) else b"u") + _U32.pack(len(value)))
-        for item in value:
-            _encode(item, out, depth + 1)
-    elif isinstance(value, dict):
-        out.append(b"m" + _U32.pack(len(value)))
-        for key, item in value.items():
-            _encode(key, out, depth + 1)
-            _encode(item, out, depth + 1)
-    elif isinstance(value, ArraySummary):
-        out.append(b"o")
-        _encode([getattr(value, name) for name in _SUMMARY_FIELDS], out, depth + 1)
-    else:
-        raise Unstorable(f"{type(value).__module__}.{type(value).__qualname__}")
+            raise Unstorable(type_name(value))
+
+    def integer(self, number: int) -> None:
+        if _I64_MIN <= number <= _I64_MAX:
+            self.out.append(b"i" + _I64.pack(number))
+        else:
+            self.data(b"I", number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True))
+
+    def container(self, value: list[Any] | tuple[Any, ...] | dict[Any, Any], depth: int) -> None:
+        items = list(value.items() if isinstance(value, dict) else value)  # a copy: another thread may go on appending
+        if depth >= MAX_DEPTH:
+            raise Unstorable(f"a {type_name(value)} nested more than {MAX_DEPTH} deep; flatten it")
+        if len(self.out) + len(items) > MAX_ITEMS:
+            raise Unstorable(f"a {type_name(value)} with more than {MAX_ITEMS} parts; log it as an array")
+        if id(value) in self.open:
+            raise Unstorable(f"a {type_name(value)} that contains itself; log the parts")
+        self.open.add(id(value))
+        tag = b"m" if isinstance(value, dict) else b"l" if isinstance(value, list) else b"u"
+        self.out.append(tag + _U32.pack(len(items)))
+        if isinstance(value, dict):
+            self.pairs(items, depth, type_name(value))
+        else:
+            for item in items:
+                self.add(item, depth + 1)
+        self.open.discard(id(value))
+
+    def pairs(self, items: list[tuple[Any, Any]], depth: int, name: str) -> None:
+        special: list[bytes] = []
+        for key, item in items:
+            before = len(self.out)
+            self.add(key, depth + 1)
+            if type(key) not in _PLAIN_KEYS:
+                special.append(b"".join(self.out[before:]))
+            self.add(item, depth + 1)
+        if special:
+            # a key of a subclass may differ from another key that has the same bytes
+            plain = [key for key, _ in items if type(key) in _PLAIN_KEYS]
+            if len({*plain, *(decode(key) for key in special)}) != len(items):
+                raise Unstorable(f"a {name} with keys that are equal once they are plain values; log it with text keys")
+
+    def when(self, value: dt.date | dt.time | dt.timedelta) -> None:
+        try:
+            plain = _plain_when(value)
+            same = type(plain) is type(value) or bool(plain == value)
+            written, zone = (plain.isoformat(), _zone_key(plain)) if not isinstance(plain, dt.timedelta) else ("", "")
+        except Exception as problem:  # a tzinfo or a subclass is the user's code
+            raise Unstorable(f"{type_name(value)} is not a date that can be kept: {problem}") from problem
+        if not same:
+            raise Unstorable(f"{type_name(value)} holds more than a plain date or duration does; log its text or a whole number")
+        if isinstance(plain, dt.timedelta):
+            self.out.append(b"d" + _DELTA.pack(plain.days, plain.seconds, plain.microseconds))
+        elif isinstance(plain, (dt.datetime, dt.time)):
+            self.moment(plain, written, zone)
+        else:
+            self.text(b"D", written)
+
+    def moment(self, value: dt.datetime | dt.time, written: str, zone: str) -> None:
+        if not _comes_back(value, written, zone):
+            raise Unstorable(f"a {type_name(value)} whose time zone ({type_name(value.tzinfo)}) cannot be kept; convert it to UTC")
+        self.out.append((b"M" if isinstance(value, dt.datetime) else b"t") + (b"\x01" if value.fold else b"\x00"))
+        self.text(b"s", written)
+        self.text(b"s", zone)
 
 
-_SUMMARY_FIELDS = (
-    "kind", "dtype", "shape", "minimum", "maximum", "mean", "nan_count", "histogram", "object_key", "size_bytes", "details",
-)  # fmt: skip
+def _plain_when(value: dt.date | dt.time | dt.timedelta) -> dt.date | dt.time | dt.timedelta:
+    """The same date as the standard type: subclasses print, compare and count in their own ways."""
+    if type(value) in (dt.date, dt.datetime, dt.time, dt.timedelta):
+        return value
+    if isinstance(value, dt.timedelta):
+        return dt.timedelta(value.days, value.seconds, value.microseconds)
+    if isinstance(value, dt.datetime):
+        clock = (value.hour, value.minute, value.second, value.microsecond)
+        return dt.datetime(value.year, value.month, value.day, *clock, tzinfo=value.tzinfo, fold=value.fold)
+    if isinstance(value, dt.time):
+        return dt.time(value.hour, value.minute, value.second, value.microsecond, tzinfo=value.tzinfo, fold=value.fold)
+    return dt.date(value.year, value.month, value.day)
 
 
-def _encode_when(value: dt.date | dt.time, out: list[bytes]) -> None:
-    if isinstance(value, (dt.datetime, dt.time)):
-        zone = getattr(value.tzinfo, "key", None)
-        naive = value.isoformat()
-        out.append(b"M" if isinstance(value, dt.datetime) else b"t")
-        out.append(b"\x01" if value.fold else b"\x00")
-        _text(b"s", naive, out)
-        _text(b"s", zone if isinstance(zone, str) else "", out)
-    else:
-        _text(b"D", value.isoformat(), out)
+def _zone_key(value: dt.date | dt.time) -> str:
+    """The name of a time zone that can be found again by its name, else nothing: the offset is in the text."""
+    import zoneinfo
+
+    zone = getattr(value, "tzinfo", None)
+    key = zone.key if isinstance(zone, zoneinfo.ZoneInfo) else None
+    return key if isinstance(key, str) and _find_zone(key) is not None else ""
+
+
+def _find_zone(key: str) -> dt.tzinfo | None:
+    import zoneinfo
+
+    if not _ZONE.fullmatch(key):
+        return None
+    try:
+        return zoneinfo.ZoneInfo(key)
+    except (LookupError, ValueError, OSError, ImportError):
+        return None
+
+
+def _comes_back(value: dt.datetime | dt.time, written: str, zone: str) -> bool:
+    try:
+        back = _read_moment(written, zone, value.fold, is_datetime=isinstance(value, dt.datetime))
+    except (ValueError, TypeError):
+        return False
+    same_zone = (back.tzinfo is None) == (value.tzinfo is None)
+    same_clock = back.replace(tzinfo=None) == value.replace(tzinfo=None)
+    return same_zone and same_clock and back.utcoffset() == value.utcoffset() and back.fold == value.fold
+
+
+def _read_moment(written: str, zone: str, fold: int, *, is_datetime: bool) -> dt.datetime | dt.time:
+    kind: type[dt.datetime] | type[dt.time] = dt.datetime if is_datetime else dt.time
+    value = kind.fromisoformat(written).replace(fold=fold)
+    if value.isoformat() != written:
+        raise ValueError("a date in another form")
+    if not zone:
+        return value
+    found = _find_zone(zone)
+    offset = value.utcoffset()
+    if found is not None:
+        named = value.replace(tzinfo=found)
+        if named.utcoffset() == offset:
+            return named
+    if offset is None:
+        raise ValueError(f"time zone {zone!r} is not known on this machine (`pip install tzdata`)")
+    # Another machine may not know the zone, or know other rules for it: the instant stays, the name is all that is left.
+    return value.replace(tzinfo=dt.timezone(offset, zone))
 
 
 def decode(data: bytes) -> Any:
@@ -110,90 +240,111 @@ def decode(data: bytes) -> Any:
     try:
         value, end = _decode(data, 0, 0)
     except (struct.error, IndexError, ValueError, OverflowError, TypeError, RecursionError) as problem:
-        raise Damaged(f"a stored value cannot be read: {problem}") from problem
+        raise Damaged(f"a stored value cannot be read: {problem}; run `rearview check`") from problem
     if end != len(data):
-        raise Damaged(f"a stored value has {len(data) - end} bytes too many")
+        raise Damaged(f"a stored value has {len(data) - end} bytes too many; run `rearview check`")
     return value
 
 
-def _take(data: bytes, at: int, size: int) -> tuple[bytes, int]:
-    end = at + size
-    if end > len(data):
-        raise ValueError("too short")
-    return data[at:end], end
-
-
 def _decode(data: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: PLR0911, PLR0912 (one branch per tag)
-    if depth > MAX_DEPTH + 2:
-        raise ValueError("nested too deep")
     tag = data[at : at + 1]
     at += 1
     if tag == b"f":
         return _F64.unpack_from(data, at)[0], at + 8
     if tag == b"i":
         return _I64.unpack_from(data, at)[0], at + 8
+    if tag == b"s":
+        return _decode_text(data, at)
     if tag == b"n":
         return None, at
     if tag == b"T":
         return True, at
     if tag == b"F":
         return False, at
+    if tag in (b"l", b"u", b"m"):
+        return _decode_container(data, at, depth, tag)
     if tag == b"c":
         return complex(*_C128.unpack_from(data, at)), at + 16
     if tag == b"d":
-        days, seconds, micros = _DELTA.unpack_from(data, at)
-        return dt.timedelta(days, seconds, micros), at + _DELTA.size
+        return dt.timedelta(*_DELTA.unpack_from(data, at)), at + _DELTA.size
     if tag in (b"M", b"t"):
-        return _decode_when(data, at, tag)
+        return _decode_moment(data, at, tag)
     if tag == b"o":
         fields, at = _decode(data, at, depth + 1)
-        if not isinstance(fields, list) or len(fields) != len(_SUMMARY_FIELDS):
-            raise ValueError("not a summary")
-        return ArraySummary(*fields), at
-    if tag not in (b"s", b"b", b"I", b"D", b"l", b"u", b"m"):
+        return _summary(fields), at
+    if tag == b"D":
+        text, at = _decode_text(data, at)
+        day = dt.date.fromisoformat(text)
+        if day.isoformat() != text:
+            raise ValueError("a date in another form")
+        return day, at
+    if tag not in (b"b", b"I"):
         raise ValueError(f"unknown tag {tag!r}")
+    raw, at = _take(data, at)
+    return (raw if tag == b"b" else int.from_bytes(raw, "little", signed=True)), at
+
+
+def _take(data: bytes, at: int) -> tuple[bytes, int]:
+    (size,) = _U32.unpack_from(data, at)
+    end = at + 4 + size
+    if end > len(data):
+        raise ValueError("too short")
+    return data[at + 4 : end], end
+
+
+def _decode_text(data: bytes, at: int) -> tuple[str, int]:
+    raw, at = _take(data, at)
+    return raw.decode("utf-8", "surrogatepass"), at
+
+
+def _decode_container(data: bytes, at: int, depth: int, tag: bytes) -> tuple[Any, int]:
     (count,) = _U32.unpack_from(data, at)
     at += 4
-    if tag in (b"l", b"u", b"m"):
-        return _decode_container(data, at, depth, tag, count)
-    raw, at = _take(data, at, count)
-    if tag == b"s":
-        return raw.decode("utf-8", "surrogatepass"), at
-    if tag == b"b":
-        return raw, at
-    if tag == b"I":
-        return int.from_bytes(raw, "little", signed=True), at
-    return dt.date.fromisoformat(raw.decode()), at
-
-
-def _decode_container(data: bytes, at: int, depth: int, tag: bytes, count: int) -> tuple[Any, int]:
-    if count > len(data) - at:
+    if depth >= MAX_DEPTH:
+        raise ValueError("nested too deep")
+    wanted = count * 2 if tag == b"m" else count
+    if wanted > len(data) - at:  # each item takes a byte at least
         raise ValueError("too short")
     items: list[Any] = []
-    for _ in range(count * 2 if tag == b"m" else count):
+    for _ in range(wanted):
         item, at = _decode(data, at, depth + 1)
         items.append(item)
     if tag == b"l":
         return items, at
     if tag == b"u":
         return tuple(items), at
-    return dict(zip(items[::2], items[1::2], strict=True)), at
+    pairs = dict(zip(items[::2], items[1::2], strict=True))
+    if len(pairs) != count:
+        raise ValueError("a key twice")
+    return pairs, at
 
 
-def _decode_when(data: bytes, at: int, tag: bytes) -> tuple[Any, int]:
+def _decode_moment(data: bytes, at: int, tag: bytes) -> tuple[Any, int]:
     fold = data[at]
-    text, at = _decode(data, at + 1, 0)
-    zone, at = _decode(data, at, 0)
-    value = dt.datetime.fromisoformat(text) if tag == b"M" else dt.time.fromisoformat(text)
-    if zone:
-        value = value.replace(tzinfo=_zone(zone) or value.tzinfo)
-    return value.replace(fold=fold), at
+    if data[at + 1 : at + 2] != b"s":
+        raise ValueError("a date without text")
+    text, at = _decode_text(data, at + 2)
+    if data[at : at + 1] != b"s":
+        raise ValueError("a date without a zone")
+    zone, at = _decode_text(data, at + 1)
+    return _read_moment(text, zone, fold, is_datetime=tag == b"M"), at
 
 
-def _zone(key: str) -> dt.tzinfo | None:
-    import zoneinfo
-
-    try:
-        return zoneinfo.ZoneInfo(key)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        return None  # the offset in the text still tells the instant
+def _summary(fields: Any) -> ArraySummary:
+    """Checked field by field: what is shown and loaded later trusts these types."""
+    if not isinstance(fields, list) or len(fields) != len(_SUMMARY_FIELDS):
+        raise ValueError("not a summary")
+    summary = ArraySummary(*fields)
+    texts = (summary.kind, summary.dtype, summary.object_key)
+    numbers = (summary.minimum, summary.maximum, summary.mean)
+    good = (
+        all(isinstance(text, str) for text in texts)
+        and all(number is None or type(number) in (int, float) for number in numbers)
+        and isinstance(summary.shape, tuple)
+        and isinstance(summary.histogram, tuple)
+        and isinstance(summary.details, dict)
+        and all(type(count) is int and count >= 0 for count in (*summary.shape, *summary.histogram, summary.nan_count, summary.size_bytes))
+    )
+    if not good:
+        raise ValueError("not a summary")
+    return summary
