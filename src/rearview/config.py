@@ -143,7 +143,7 @@ def _from_toml(setting: Setting, raw: object) -> Value:
         raw = float(raw)
     if type(raw) is not type(setting.default):
         raise _misfit(setting, raw, where)
-    return _checked(setting, raw, where)  # type: ignore[arg-type]
+    return _checked(setting, raw, where)
 
 
 def _from_text(setting: Setting, text: str) -> Value:

@@ -70,10 +70,18 @@ class JournalWriter:
         self.part += 1
         self.sequence = 0
         self.size_bytes = 0
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-        self.fd = os.open(self.folder / str(PartName(self.writer, self.attempt, self.part)), flags, 0o666)
+        self.fd = self._create()
         self.write(frames.MAGIC + frames.frame(0, hello))
         self.sequence = 1
+
+    def _create(self) -> int:
+        """A file that nobody has: should two processes claim one number, the later one gets a letter more."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        while True:
+            try:
+                return os.open(self.folder / str(PartName(self.writer, self.attempt, self.part)), flags, 0o666)
+            except FileExistsError:
+                self.writer += "x"
 
     def _append(self, body: bytes) -> None:
         self.write(frames.frame(self.sequence, body))

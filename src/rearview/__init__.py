@@ -1,0 +1,36 @@
+"""rearview: log it after the fact. `import rearview as rv`, then `rv.log`, `rv.arg`, `rv.loop`, and look with `rv.dataframe`."""
+
+import sys as _sys
+
+if _sys.platform == "win32":
+    raise ImportError("rearview does not run on Windows: use it in WSL, where it is complete")
+
+import atexit as _atexit
+import os as _os
+
+from rearview.api import arg, dataframe, log, loop, run, runs, sql
+from rearview.errors import RearviewError
+
+__version__ = "0.1.0"
+__all__ = ["RearviewError", "__version__", "arg", "dataframe", "log", "loop", "run", "runs", "sql"]
+
+
+def _look() -> None:
+    """Keep in memory what cannot be learned later; end open runs when the process ends."""
+    from rearview import config
+
+    if config.recording_is_off(_os.environ):
+        return
+    from rearview.record import firsts
+
+    firsts.look()
+
+    def end() -> None:
+        lifecycle = _sys.modules.get("rearview.record.lifecycle")
+        if lifecycle is not None:
+            lifecycle.at_exit()
+
+    _atexit.register(end)
+
+
+_look()

@@ -1,0 +1,143 @@
+"""The public calls. Thin: each asks the session what it means in this process; reading asks the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from rearview import session
+
+if TYPE_CHECKING:
+    from rearview.catalog.runs import RunInfo
+    from rearview.record.lifecycle import RunContext
+
+T = TypeVar("T")
+
+
+def _begin() -> session.Session:
+    from rearview.record import lifecycle
+
+    return lifecycle.begin_implicitly()
+
+
+def log(name: str, value: T, *, volatile: bool = False) -> T:
+    """Record a value under a name, at the place in the loops where the program is, and return it.
+
+    When the call returns, the record survives a SIGKILL. `volatile=True` marks a value that is not expected to repeat
+    (times, throughput).
+    """
+    if name.__class__ is not str:
+        _check_name("log", name)
+    active = session.active
+    if active is None:
+        active = _begin()
+    active.log(name, value, volatile)
+    return value
+
+
+def arg(name: str, default: Any = None) -> Any:
+    """The value of an argument: given by `rearview run --arg name=value` or `--kwargs name=value`, else the default.
+
+    A given value is typed by the default; one that does not fit is an error that says what is expected.
+    """
+    _check_name("arg", name)
+    active = session.active
+    if active is None:
+        active = _begin()
+    return active.arg(name, default)
+
+
+@overload
+def loop(name: str) -> Iterable[int]: ...
+@overload
+def loop(name: str, iterable: Iterable[T]) -> Iterable[T]: ...
+def loop(name: str, iterable: Iterable[Any] | None = None) -> Iterable[Any]:
+    """The same iterable, known to be a loop: what is logged inside carries its coordinates.
+
+    Never drained, never copied; `len()` works if it did. Without an iterable it counts from 0, for `while True` programs.
+    """
+    _check_name("loop", name)
+    active = session.active
+    if active is None:
+        active = _begin()
+    return active.loop(name, iterable)
+
+
+def run(*, name: str | None = None, tags: Sequence[str] = (), notes: str | None = None) -> RunContext:
+    """Begin a run explicitly, for notebooks and for several runs in one process: `with rv.run(name="a"): ...`."""
+    from rearview.record import lifecycle
+
+    return lifecycle.run_explicitly(name, [tags] if isinstance(tags, str) else list(tags), notes)
+
+
+def _check_name(call: str, name: object) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"rv.{call} takes a name as text first, not {type(name).__name__}")
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+def dataframe(*names: str, where: str | None = None, as_: str | None = None) -> Any:
+    """One table over all runs: a column per name, beside project, run, time, script and one column per loop.
+
+    pandas if it can be imported, else polars, else Arrow; `as_="pandas" | "polars" | "arrow" | "rows"` chooses.
+    """
+    with _catalog() as catalog:
+        table = catalog.table(list(names), where=where)
+        _say_notes(table.notes)
+        return _as(table, as_)
+
+
+def sql(query: str, *, as_: str = "rows") -> Any:
+    """Rows of one SELECT over the views runs, logs, loops, args, checkpoints and wide, as a list of dicts."""
+    with _catalog() as catalog:
+        table = catalog.sql(query)
+        _say_notes(table.notes)
+        return _as(table, as_)
+
+
+def runs(where: str | None = None, limit: int | None = None) -> list[RunInfo]:
+    """The runs of this project, newest first."""
+    with _catalog() as catalog:
+        return list(catalog.runs(where=where, limit=limit))
+
+
+def _catalog() -> Any:
+    from rearview import config
+    from rearview.catalog.catalog import Catalog
+    from rearview.store import layout
+
+    store = _recording_store() or layout.locate(Path.cwd())
+    return Catalog(store, timeout_s=config.load(store.project)["query_timeout"])
+
+
+def _recording_store() -> Any:
+    """A program that reads while it records means its own store, wherever it has gone since."""
+    return getattr(session.active, "store", None)
+
+
+def _say_notes(notes: Iterable[str]) -> None:
+    import sys
+
+    for note in notes:
+        print(f"rearview: {note}", file=sys.stderr)
+
+
+def _as(table: Any, as_: str | None) -> Any:
+    from rearview.errors import MissingLibrary, UsageError
+
+    if as_ == "rows":
+        return table.dicts()
+    makers = {"pandas": table.to_pandas, "polars": table.to_polars, "arrow": table.to_arrow}
+    if as_ is not None:
+        if as_ not in makers:
+            raise UsageError(f"as_ is {as_!r}, expected one of: {', '.join(makers)}, rows")
+        return makers[as_]()
+    for make in makers.values():
+        try:
+            return make()
+        except MissingLibrary:
+            continue
+    raise MissingLibrary("rv.dataframe needs pandas, polars or pyarrow: `pip install rearview-ml[pandas]`, or ask with as_='rows'")

@@ -1,0 +1,120 @@
+"""The beginning of a run: where the store is, which source runs, what `run.json` says. Written once, before anything else."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rearview import config
+from rearview.model import ProcessIdentity, RunId
+from rearview.record import arguments, environment, firsts, process, source
+from rearview.record.recorder import say
+from rearview.store import layout, runs
+from rearview.store.layout import Store
+from rearview.versions import snapshot
+from rearview.versions.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where a run stands."""
+
+    store: Store
+    project: Path
+    program: source.Program
+    settings: config.Settings
+    snapshot: Snapshot | None
+    fresh: bool
+    """The store was made just now."""
+    elsewhere: bool
+    """The project folder cannot be written: the store is in the user's data folder."""
+
+
+def ground(program: source.Program, *, take: bool, store_root: Path | None = None) -> Ground:
+    """Find or make the store and take the source."""
+    start = Path.cwd()
+    if program.path is not None and not firsts.of_the_interpreter(str(program.path)):
+        start = program.path.parent
+    with firsts.unseen():
+        project, _ = layout.find_project(start, os.environ.get("REARVIEW_DIR"), Path.home())
+        settings = config.load(project)
+        if store_root is not None:
+            store, fresh, elsewhere = layout.open_store(store_root), False, False
+        else:
+            store, fresh, elsewhere = layout.prepare(start)
+        taken = take_source(store, project, program, settings) if take and settings["record"] else None
+    return Ground(store, project, program, settings, taken, fresh, elsewhere)
+
+
+def take_source(store: Store, project: Path, program: source.Program, settings: config.Settings) -> Snapshot:
+    """The version that runs: the project's source, with what was really imported in place of what lies there now."""
+    extra: dict[str, bytes] = {}
+    for path, file in source.loaded_sources(project).items():
+        data = firsts.sources.get(file)
+        if data is None and path.startswith(source.EXTERNAL + "/"):
+            data = firsts.read(file)
+        if data is not None:
+            extra[path] = data
+    shell = source.ipython()
+    if shell is not None:
+        extra |= {source.cell_path(k): text.encode() for k, text in source.cells(shell).items()}
+    command = source.command_text() if program.how == "command" else None
+    if command is not None:
+        extra["command.py"] = command.encode("utf-8", "surrogateescape")
+    script = program.path if program.how in ("script", "module") else None
+    script_source = firsts.script_source if program.how == "script" else None
+    taken = snapshot.take(
+        store, project, script=script, script_source=script_source, extra=extra,
+        limit_bytes=settings["source_limit"], include=settings["include"], exclude=settings["exclude"],
+    )  # fmt: skip
+    for note in taken.notes:
+        say(note)
+    return taken
+
+
+def _relative(path: Path, project: Path) -> str:
+    try:
+        return str(path.relative_to(project))
+    except ValueError:
+        return str(path)
+
+
+def write(
+    ground: Ground, run: RunId, who: ProcessIdentity, wished: dict[str, Any],
+    *, parent: dict[str, str] | None, place: int, launch: process.Launch | None,
+) -> None:  # fmt: skip
+    """Write `run.json`, unless another rank was first."""
+    program, taken = ground.program, ground.snapshot
+    facts: dict[str, Any] = {
+        **wished,
+        "projid": ground.project.name,
+        "tstamp": dt.datetime.now(dt.UTC).isoformat(timespec="microseconds"),
+        "filename": _relative(program.path, ground.project) if program.path else program.name,
+        "argv": list(sys.argv),
+        "orig_argv": list(sys.orig_argv),
+        "cwd": _relative(Path.cwd(), ground.project),
+        "how": program.how,
+        "module": program.module,
+        "version": taken.version if taken else None,
+        "parent": parent,
+        "process": asdict(who),
+        "place": place,
+        "environment": environment.at_start(os.environ),
+        "git": taken.git if taken else None,
+        "launch": asdict(launch) if launch else None,
+        "given": arguments.given().texts,
+    }
+    with firsts.unseen():
+        runs.write_run(ground.store, run, facts)
+
+
+def greet(ground: Ground, quiet: bool) -> None:
+    """Say once where the store is."""
+    if ground.elsewhere:
+        say(f"the folder {ground.project} cannot be written: recording to {ground.store.root} instead")
+    elif ground.fresh and not quiet:
+        say(f"recording to {ground.store.root} (it ignores itself in git; `rearview runs` shows what is there)")

@@ -1,0 +1,150 @@
+"""What cannot be learned later, kept in memory from the moment rearview is imported. Writes nothing, starts nothing.
+
+The first state of Python's random stream, the forks, the source of the script as it was read, the files opened and the source of
+modules imported from then on. (NumPy's and torch's first states can be told later from their seeds.)
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import get_ident
+from types import FrameType
+from typing import Any
+
+MAX_OPENED = 20_000
+_MAX_SOURCE = 4 << 20
+
+opened: dict[str, str] = {}
+"""Absolute path -> `r` or `w`, in order, without the interpreter's own files."""
+
+sources: dict[str, bytes] = {}
+"""Absolute path of a module's source -> its bytes when it was imported."""
+
+python_random: Any = None
+"""`random.getstate()` before anybody drew, as far as rearview was imported in time."""
+
+script_path: str | None = None
+script_source: bytes | None = None
+
+reserved = os.urandom(8)
+"""Becomes the id of the first run, so that children forked before it begins find it."""
+
+forks = 0
+"""Forks of this process since it began."""
+
+fork_path: tuple[int, ...] = ()
+"""Which fork of which fork this process is, below the process that was started."""
+
+_unseen: set[int] = set()
+_prefixes: tuple[str, ...] = ()
+
+
+def look() -> None:
+    """Take the first look. Called once, by the import."""
+    global python_random, script_path, script_source, _prefixes  # noqa: PLW0603
+    import random
+
+    python_random = random.getstate()
+    # Not the prefixes themselves: a project may well live in /usr/src.
+    libraries = {os.path.join(root, lib) for root in (sys.prefix, sys.base_prefix) for lib in ("lib", "lib64", "local/lib")}
+    _prefixes = (*(os.path.join(root, "") for root in (*libraries, os.path.dirname(os.__file__))), "/proc/", "/dev/", "/sys/")
+    main = sys.modules.get("__main__")
+    path = getattr(main, "__file__", None)
+    if isinstance(path, str) and getattr(main, "__spec__", None) is None:
+        script_path = os.path.abspath(path)
+        script_source = read(script_path)
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
+    sys.addaudithook(_hook)
+
+
+def _before_fork() -> None:
+    global forks  # noqa: PLW0603
+    forks += 1
+
+
+def _after_fork_in_child() -> None:
+    global forks, fork_path  # noqa: PLW0603
+    fork_path = (*fork_path, forks)
+    forks = 0
+
+
+def take_script(path: str, source: bytes) -> None:
+    """The launcher knows the script before it runs."""
+    global script_path, script_source  # noqa: PLW0603
+    script_path, script_source = path, source
+
+
+def read(path: str) -> bytes | None:
+    try:
+        if os.path.getsize(path) > _MAX_SOURCE:
+            return None
+        with unseen(), open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def _hook(event: str, args: tuple[Any, ...]) -> None:
+    """Sees every file that Python code opens. Must be quick and must not raise."""
+    if event != "open" or (_unseen and get_ident() in _unseen):
+        return
+    path = args[0]
+    if type(path) is not str or path.startswith(_prefixes):
+        return
+    try:
+        _note(path, args[1], args[2])
+    except (OSError, ValueError, TypeError, RuntimeError):
+        pass  # an observer never gets in the way
+
+
+def _note(path: str, mode: object, flags: object) -> None:
+    path = os.path.abspath(path)
+    if path.startswith(_prefixes):
+        return
+    if path.endswith((".py", ".pyc")) and _by_import():
+        with unseen():
+            _note_source(path)
+        return
+    if len(opened) < MAX_OPENED:
+        writing = bool(set(mode) & set("wax+")) if isinstance(mode, str) else isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR))
+        if writing or path not in opened:
+            opened[path] = "w" if writing else "r"
+
+
+def _note_source(path: str) -> None:
+    if path.endswith(".pyc"):
+        if os.sep + "__pycache__" + os.sep not in path:
+            return
+        folder, name = os.path.split(path)
+        path = os.path.join(os.path.dirname(folder), name.split(".")[0] + ".py")
+    source = read(path)
+    if source is not None:
+        sources[path] = source
+
+
+def _by_import() -> bool:
+    """Whether the file is being opened by the import system, not by a program that reads source as data."""
+    frame: FrameType | None = sys._getframe(3)
+    return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """What this thread opens now is rearview's own doing."""
+    me = get_ident()
+    if me in _unseen:
+        yield
+        return
+    _unseen.add(me)
+    try:
+        yield
+    finally:
+        _unseen.discard(me)
+
+
+def of_the_interpreter(path: str) -> bool:
+    """Whether a file belongs to Python or an installed package."""
+    return path.startswith(_prefixes) or "site-packages" in path or "dist-packages" in path

@@ -1,0 +1,91 @@
+"""The one thread of a recording process: once a second it writes what waits and makes it survive a power loss.
+
+It is started with the first record, can be brought to rest and ended by one call, and rests before every fork.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rearview.record import firsts
+from rearview.record.recorder import Recorder
+
+PERIOD_S = 1.0
+TICK_S = 15.0
+
+
+class Keeper:
+    """Keeps the recorders of this process."""
+
+    def __init__(self, recorders: Callable[[], list[Recorder]], errands: Callable[[Recorder], None]) -> None:
+        self._recorders = recorders
+        self._errands = errands
+        """What else is to be looked at once a second."""
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+        self._last_tick = time.monotonic()
+        self.to_sync: list[Path] = []
+        """Files written without a sync at the start of a run."""
+
+    def ensure(self) -> None:
+        """Start, if not running. Called with every slow write; costs nothing when running."""
+        if self._thread is None:
+            self._stop = threading.Event()
+            self._thread = threading.Thread(target=self._work, args=(self._stop,), name="rearview-keeper", daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError:  # the interpreter is shutting down, or the system has no thread left
+                self._thread = None
+
+    def rest(self) -> None:
+        """End the thread and wait for it. The next record starts it again."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._stop.set()
+            if thread is not threading.current_thread():
+                thread.join()
+
+    def forget(self) -> None:
+        """In a forked child: there is no thread."""
+        self._thread = None
+        self.to_sync = []
+
+    def _work(self, stop: threading.Event) -> None:
+        with firsts.unseen():
+            while not stop.wait(PERIOD_S):
+                self.keep()
+
+    def keep(self) -> None:
+        """One round."""
+        ticking = time.monotonic() - self._last_tick >= TICK_S
+        if ticking:
+            self._last_tick = time.monotonic()
+        for recorder in self._recorders():
+            if ticking:
+                recorder.tick()
+            self._errands(recorder)
+            recorder.flush()
+            try:
+                recorder.journal.sync()
+            except OSError:
+                pass  # the next write reports the failing disk
+        self.sync_files()
+
+    def sync_files(self) -> None:
+        """Sync what was written at the start without waiting for the disk."""
+        paths, self.to_sync = self.to_sync, []
+        for path in paths:
+            try:
+                fd = os.open(path, os.O_RDONLY)
+            except OSError:
+                continue
+            try:
+                os.fsync(fd)
+            except OSError:
+                pass
+            finally:
+                os.close(fd)

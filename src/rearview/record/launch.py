@@ -1,0 +1,140 @@
+"""The child of `rearview run`: prepares recording, then becomes the script, so that the script cannot tell the difference.
+
+Run as a file, never imported as a package module: `python launch.py WISHES SCRIPT ARGS...`. argv, `__main__`, sys.path and
+tracebacks are those of `python SCRIPT ARGS...`.
+"""
+
+import sys
+
+sys.path.pop(0)  # the folder of this file, before anything else is imported
+
+import atexit  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+import signal  # noqa: E402
+from importlib.machinery import SourceFileLoader  # noqa: E402
+from types import ModuleType, TracebackType  # noqa: E402
+from typing import Any  # noqa: E402
+
+_interrupted = False
+
+
+def _die_as_interrupted() -> None:
+    """Last of all: a program that Ctrl-C ended dies of SIGINT, as it does under plain Python."""
+    if _interrupted:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError, AttributeError):
+                pass
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def _main_module(file: str | None) -> ModuleType:
+    module = ModuleType("__main__")
+    module.__dict__.update(__builtins__=sys.modules["builtins"], __annotations__={}, __spec__=None, __package__=None)
+    if file is not None:
+        module.__dict__.update(__file__=file, __cached__=None, __loader__=SourceFileLoader("__main__", file))
+    sys.modules["__main__"] = module
+    return module
+
+
+def _trim(trace: TracebackType | None) -> TracebackType | None:
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    return trace
+
+
+def _report(error: BaseException) -> None:
+    """Print an uncaught exception as the interpreter would."""
+    trace = _trim(error.__traceback__)
+    error = error.with_traceback(trace)
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
+    sys.last_exc = error  # type: ignore[attr-defined,unused-ignore]
+    try:
+        sys.excepthook(type(error), error, trace)
+    except BaseException:  # noqa: BLE001 (the user's hook is broken: say what happened all the same)
+        sys.__excepthook__(type(error), error, trace)
+
+
+def _die_with_parent() -> None:
+    """A kill of `rearview run` is a kill of the program, as it would be without it."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _exit_code(stop: SystemExit) -> int:
+    if stop.code is None:
+        return 0
+    return stop.code & 0xFF if isinstance(stop.code, int) else 1
+
+
+def _execute(target: str, is_module: bool, arguments: list[str]) -> None:
+    """Run the script or module in this interpreter."""
+    from rearview.record import arguments as given
+    from rearview.record import firsts, lifecycle
+
+    wishes = json.loads(sys.argv[1])
+    sys.argv[:] = ["-m" if is_module else target, *arguments]
+    sys.orig_argv[:] = wishes.pop("interpreter") + (["-m", target] if is_module else [target]) + arguments
+    given.hand_over(wishes.pop("arg"))
+    if is_module:
+        import runpy
+
+        sys.path.insert(0, os.getcwd())
+        _main_module(None)
+        spec = _find_spec(target)
+        sys.modules["__main__"].__dict__.update(__spec__=spec, __file__=getattr(spec, "origin", None))
+        firsts.script_path = firsts.script_source = None
+        lifecycle.prepare(wishes)
+        runpy._run_module_as_main(target, alter_argv=True)  # type: ignore[attr-defined]
+        return
+    sys.path.insert(0, os.path.dirname(os.path.realpath(target)))
+    path = os.path.abspath(target)
+    with open(path, "rb") as file:
+        source = file.read()
+    module = _main_module(path)
+    firsts.take_script(path, source)
+    lifecycle.prepare(wishes)
+    exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+
+
+def _find_spec(name: str) -> Any:
+    import importlib.util
+
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except (ImportError, AttributeError, ValueError):
+        return None  # runpy says what is wrong, in the words people know
+    return spec
+
+
+def main() -> None:
+    """Become the script."""
+    global _interrupted  # noqa: PLW0603
+    atexit.register(_die_as_interrupted)  # first, so that it runs last
+    _die_with_parent()
+    import rearview  # noqa: F401 (looks at what cannot be learned later)
+    from rearview.record import lifecycle
+
+    mode, target, *arguments = sys.argv[2:]
+    try:
+        _execute(target, mode == "module", arguments)
+    except SystemExit as stop:
+        lifecycle.script_ended(None, _exit_code(stop))
+        raise
+    except BaseException as error:  # noqa: BLE001
+        lifecycle.script_ended(error, 1)
+        _report(error)
+        _interrupted = isinstance(error, KeyboardInterrupt)
+        sys.exit(1)
+    lifecycle.script_ended(None, 0)
+
+
+if __name__ == "__main__":
+    main()

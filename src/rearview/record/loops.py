@@ -1,0 +1,298 @@
+"""Where the program is: loops entered, iterations counted, loops left. Knows nothing of files.
+
+A loop is entered when it is first advanced and left when it is exhausted, dropped (break, return, exception: the
+interpreter lets go of the iterator at once), when the loop around it advances, or when the frame that made it has
+returned. The user's iterator is never drained and nothing of what it yields is kept.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import inspect
+import itertools
+import operator
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from types import CodeType, FrameType
+from typing import Any, Protocol
+
+LEFT, EXHAUSTED, BREAK, RETURN, EXCEPTION = range(5)
+
+_LONGEST_NAME = 200
+_NAMERS: dict[type, Callable[[Any], object] | None] = {
+    kind: (lambda value: value) for kind in (bool, int, float, str, dt.date, dt.datetime)
+}
+"""How a value of a type names its iteration; None for types that do not. Filled as types are met."""
+
+
+def _namer(kind: type) -> Callable[[Any], object] | None:
+    numpy = sys.modules.get("numpy")
+    namer = _NAMERS[kind] = (lambda value: value.item()) if numpy is not None and issubclass(kind, numpy.number) else None
+    return namer
+
+
+_SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+class Owner(Protocol):
+    """The recorder, as far as loops know it."""
+
+    def block_left(self, node: Node, ending: int) -> None:
+        """A block ended."""
+
+    def next_block_id(self) -> int:
+        """A number for a block."""
+
+    def value_known(self, node: Node) -> None:
+        """A record was kept while the iteration's value was still being fetched."""
+
+
+class Node:
+    """One execution of a loop: a block, and where it is."""
+
+    __slots__ = (
+        "affine", "block_id", "counts", "entered", "frame_key", "iteration", "name", "occurrence",
+        "open", "owner", "parent", "parent_iteration", "part", "sure", "unnamed", "value",
+    )  # fmt: skip
+
+    def __init__(self, owner: Owner, parent: Node | None, name: str, affine: tuple[int, int] | None) -> None:
+        self.owner = owner
+        self.parent = parent
+        self.name = name
+        self.affine = affine
+        self.iteration = -1 if parent else 0
+        self.value: object = None
+        """What the iteration is called, if that is a scalar; never anything larger of the user's."""
+        self.unnamed = False
+        """The iteration has a value that the journal does not know yet."""
+        self.counts: dict[str, int] = {}
+        """Records of each name directly in this iteration."""
+        self.entered: dict[str, int] = {}
+        """Loops of each name entered in this iteration."""
+        self.part: object = None
+        """The journal part that defines this block."""
+        self.frame_key: tuple[int, CodeType] | None = None
+        self.open = True
+        self.sure = True
+        """Open, and sure to be so without a look at the frames."""
+        self.block_id = 0
+        self.occurrence = 0
+        self.parent_iteration = 0
+        if parent is not None:
+            self.block_id = owner.next_block_id()
+            self.occurrence = parent.entered.get(name, 0)
+            parent.entered[name] = self.occurrence + 1
+            self.parent_iteration = parent.iteration
+
+    def fresh(self) -> None:
+        """Begin counting anew, as for a new iteration or in a forked child."""
+        self.counts.clear()
+        self.entered.clear()
+
+
+current: ContextVar[Node | None] = ContextVar("rearview_loop", default=None)
+"""The innermost open loop of this thread or task."""
+
+
+def here(owner: Owner, root: Node) -> Node:
+    """The innermost loop that the program is in; the root if there is none."""
+    node = current.get()
+    if node is None or node.owner is not owner:
+        return root
+    while node is not root and (not node.open or (node.frame_key is not None and not _running(node.frame_key))):
+        if node.open:
+            leave(node, RETURN)
+        assert node.parent is not None
+        node = node.parent
+    current.set(node)
+    return node
+
+
+def leave(node: Node, ending: int) -> None:
+    """Leave a block and every block inside it."""
+    top = current.get()
+    if top is not None and top.owner is node.owner:
+        inner: Node | None = top
+        while inner is not None and inner is not node:
+            inner = inner.parent
+        if inner is node:  # what is on top of it was entered inside it
+            inner = top
+            while inner is not node and inner is not None:
+                _close(inner, LEFT)
+                inner = inner.parent
+            current.set(node.parent)
+    _close(node, ending)
+
+
+def _close(node: Node, ending: int) -> None:
+    if node.open:
+        node.open = node.sure = False
+        node.owner.block_left(node, ending)
+
+
+def _running(key: tuple[int, CodeType]) -> bool:
+    """Whether a frame is still among the callers of this one."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if id(frame) == key[0] and frame.f_code is key[1]:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def affine_of(iterable: object) -> tuple[int, int] | None:
+    """(first, step) if iteration k is called first + k * step whatever happens."""
+    if type(iterable) is range and -(2**62) < iterable.start < 2**62 and -(2**31) < iterable.step < 2**31:
+        return iterable.start, iterable.step
+    return None
+
+
+class LoopIterator:
+    """One pass through a loop."""
+
+    __slots__ = ("_affine", "_begun", "_frame_key", "_name", "_next", "_node", "_owner", "_root")
+
+    def __init__(self, loop: Loop) -> None:
+        self._node: Node | None = None
+        self._owner = loop.owner
+        self._root = loop.root
+        self._name = loop.name
+        self._frame_key = loop.frame_key
+        self._begun = 0
+        source = loop.iterable
+        self._affine = (0, 1) if source is None else affine_of(source)
+        self._next: Callable[[], Any] = iter(itertools.count() if source is None else source).__next__
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        node = self._node
+        if node is None or current.get() is not node or not node.open:
+            held = sys.getrefcount(self) > _FOR_REFERENCES
+            node = self._arrive(held)
+        node.iteration += 1
+        if node.counts or node.entered:
+            node.fresh()
+        node.value = None
+        try:
+            value = self._next()
+        except StopIteration:
+            node.iteration -= 1
+            leave(node, EXHAUSTED)
+            raise
+        except BaseException:
+            self._begun = node.iteration + 1
+            leave(node, EXCEPTION)
+            raise
+        if self._affine is None:
+            kind = type(value)
+            namer = _NAMERS[kind] if kind in _NAMERS else _namer(kind)
+            if namer is not None:
+                self._name_iteration(node, namer(value))
+        return value
+
+    def _name_iteration(self, node: Node, value: object) -> None:
+        if isinstance(value, str) and len(value) > _LONGEST_NAME:
+            return
+        node.value = value
+        node.unnamed = True
+        if node.counts or node.entered:
+            node.owner.value_known(node)
+
+    def _arrive(self, held: bool) -> Node:
+        """Enter the loop, or come back to it past loops inside it that were not finished."""
+        node = self._node
+        if node is not None and node.open:
+            inner = current.get()
+            while inner is not None and inner is not node:
+                inner = inner.parent
+            if inner is node:
+                inside = current.get()
+                while inside is not None and inside is not node:
+                    _close(inside, LEFT)
+                    inside = inside.parent
+                current.set(node)
+                return node
+            _close(node, LEFT)  # driven from another thread or task: enter it there
+        if node is not None:
+            self._begun = node.iteration + 1
+        parent = here(self._owner, self._root)
+        node = Node(self._owner, parent, self._name, self._affine)
+        node.iteration = self._begun - 1
+        if held and self._frame_key is not None and _running(self._frame_key):
+            node.frame_key = self._frame_key
+            node.sure = False
+        self._node = node
+        current.set(node)
+        return node
+
+    def __length_hint__(self) -> int:
+        return operator.length_hint(getattr(self._next, "__self__", None), 0)
+
+    def __del__(self) -> None:
+        node = getattr(self, "_node", None)
+        if node is not None and node.open and leave is not None:  # None while the interpreter shuts down
+            leave(node, LEFT)
+
+
+class Loop:
+    """What `rv.loop` returns: iterable, with the length of what it was given; `next()` works too."""
+
+    __slots__ = ("_iterator", "frame_key", "iterable", "name", "owner", "root")
+
+    def __init__(self, owner: Owner, root: Node, name: str, iterable: Iterable[Any] | None, frame: FrameType | None) -> None:
+        self.owner = owner
+        self.root = root
+        self.name = name
+        self.iterable = iterable
+        self._iterator: LoopIterator | None = None
+        # Code that can be suspended, and module level, is not among the callers of what runs in its loops.
+        plain = frame is not None and not frame.f_code.co_flags & _SUSPENDABLE and frame.f_code.co_name != "<module>"
+        self.frame_key = (id(frame), frame.f_code) if frame is not None and plain else None
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._iterator is not None:
+            return self._iterator  # it was begun with next(): go on with it
+        return LoopIterator(self)
+
+    def __next__(self) -> Any:
+        if self._iterator is None:
+            self._iterator = LoopIterator(self)
+        return next(self._iterator)
+
+    def __len__(self) -> int:
+        return len(self.iterable)  # type: ignore[arg-type]
+
+    def __length_hint__(self) -> int:
+        return operator.length_hint(self.iterable, 0)
+
+    def __bool__(self) -> bool:
+        return self.iterable is None or bool(self.iterable)
+
+    def __getattr__(self, attribute: str) -> Any:
+        # A wrapped loader still answers for itself: `loop.dataset`, `loop.batch_size`.
+        return getattr(object.__getattribute__(self, "iterable"), attribute)
+
+
+def _references_in_for() -> int:
+    """How many references `sys.getrefcount` sees to an iterator that only a for statement holds."""
+    seen: list[int] = []
+
+    class Probe:
+        def __iter__(self) -> Iterator[int]:
+            return self
+
+        def __next__(self) -> int:
+            if seen:
+                raise StopIteration
+            seen.append(sys.getrefcount(self))
+            return 0
+
+    for _ in Probe():
+        pass
+    return seen[0]
+
+
+_FOR_REFERENCES = _references_in_for()

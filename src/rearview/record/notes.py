@@ -1,0 +1,153 @@
+"""What a run notes besides records, off the training thread: late imports, files opened, notebook cells, what is loaded."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rearview.record import environment, firsts, source
+from rearview.record.recorder import say
+from rearview.store import runs
+from rearview.versions import snapshot
+
+if TYPE_CHECKING:
+    from rearview.record.lifecycle import OpenRun
+
+
+@dataclass(slots=True)
+class Kept:
+    """How far the notes of a run have come."""
+
+    modules: int = 0
+    """How many modules were loaded when they were last looked through."""
+    inputs: dict[str, str] = field(default_factory=dict)
+    cells: dict[int, str] = field(default_factory=dict)
+    hook: Any = None
+
+
+def at_start(run: OpenRun) -> None:
+    """What is known at once; a notebook is followed from here on."""
+    run.kept.modules = len(sys.modules)
+    shell = source.ipython()
+    if shell is not None:
+        run.kept.cells = source.cells(shell)
+
+        def executed(info: Any) -> None:
+            note_cell(run, int(shell.execution_count), str(getattr(info, "raw_cell", "") or ""))
+
+        run.kept.hook = executed
+        shell.events.register("pre_run_cell", executed)
+
+
+def note_cell(run: OpenRun, number: int, text: str) -> None:
+    """A cell is about to be executed in this run."""
+    if text and run.kept.cells.get(number) != text:
+        run.kept.cells[number] = text
+        run.recorder.fact("cell", index=number, source=text)
+
+
+def keep_up(run: OpenRun) -> None:
+    """Once a second, and at the end."""
+    _keep_inputs(run)
+    if run.snapshot is not None and len(sys.modules) != run.kept.modules:
+        run.kept.modules = len(sys.modules)
+        _keep_sources(run)
+
+
+def _keep_sources(run: OpenRun) -> None:
+    """Modules imported since: into the version, if it lacks them or has them otherwise."""
+    assert run.snapshot is not None
+    missing, changed = source.as_imported(run.project, run.snapshot.files, snapshot.blob_id)
+    if missing:
+        for path in missing:
+            why = "changed after the start of the run" if path in changed else "imported late"
+            run.recorder.fact("source", path=path, why=why)
+            if path in changed:
+                say(f"{path} was edited after the run began and imported then: the version keeps what was imported")
+        _amend(run, missing, "imported late")
+
+
+def _amend(run: OpenRun, changed: dict[str, bytes], why: str) -> None:
+    assert run.snapshot is not None
+    run.snapshot = snapshot.amend(run.recorder.store, run.snapshot, changed, why)
+    run.recorder.fact("version", version=run.snapshot.version, why=why)
+
+
+def _keep_inputs(run: OpenRun) -> None:
+    known = run.kept.inputs
+    if len(firsts.opened) == len(known):
+        return
+    store_root = os.path.join(run.recorder.store.root, "")
+    files = []
+    for path, mode in list(firsts.opened.items()):
+        if known.get(path) == mode:
+            continue
+        known[path] = mode
+        if not path.startswith(store_root):
+            files.append(_describe(path, mode, run))
+    if files:
+        run.recorder.fact("inputs", files=files)
+
+
+def _describe(path: str, mode: str, run: OpenRun) -> list[object]:
+    root = os.path.join(run.project, "")
+    shown = path[len(root) :] if path.startswith(root) else path
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return [shown, mode, None, None, None]
+    return [shown, mode, facts.st_size, facts.st_mtime_ns, facts.st_ino]
+
+
+def at_end(run: OpenRun) -> None:
+    """What is known by the end."""
+    if run.joined:
+        return
+    try:
+        run.kept.modules = -1
+        with firsts.unseen():
+            keep_up(run)
+        if run.kept.hook is not None:
+            shell = source.ipython()
+            if shell is not None:
+                shell.events.unregister("pre_run_cell", run.kept.hook)
+            if run.snapshot is not None:
+                _amend(run, {source.cell_path(k): text.encode() for k, text in run.kept.cells.items()}, "cells executed")
+    except (OSError, ValueError) as problem:
+        say(f"the end of run {run.recorder.run} could not be noted in full: {problem}")
+    run.recorder.fact("environment", **environment.at_end())
+    sentences = run.recorder.given.unasked()
+    if sentences:
+        run.recorder.fact("unasked", names=[name for name in run.recorder.given.texts if name not in run.recorder.given.asked])
+        for sentence in sentences:
+            say(sentence)
+
+
+def farewell(run: OpenRun, how: str, error: BaseException | None) -> None:
+    """One line with what was recorded and its size."""
+    recorder = run.recorder
+    if recorder.lost:
+        say(f"run {recorder.run}: {recorder.lost:,} records could not be written")
+    if run.joined or run.settings["quiet"] or recorder.rank:
+        return
+    try:
+        size = runs.size_of(recorder.store.run(recorder.run))
+    except OSError:
+        size = recorder.journal.total_bytes
+    ended = f"failed with {type(error).__name__}" if error is not None else how
+    names = len(recorder.names_seen)
+    say(
+        f"run {recorder.run} {ended}: {recorder.records:,} record{'s' * (recorder.records != 1)} of {names} name{'s' * (names != 1)}, "
+        f"{_size(size)} (`rearview show {recorder.run[:6]}`)"
+    )
+
+
+def _size(size_bytes: int) -> str:
+    amount = float(size_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            break
+        amount /= 1000
+    return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"

@@ -1,0 +1,24 @@
+"""The mode in which every call has its plain meaning: `REARVIEW=off`, or a recording that could not begin."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+from rearview.record import arguments
+
+
+class Off:
+    """A session that records nothing; a script works the same with it."""
+
+    def log(self, name: str, value: object, volatile: bool) -> None:
+        """Nothing."""
+
+    def arg(self, name: str, default: Any) -> Any:
+        """The value given on the command line, else the default: a script works the same without recording."""
+        return arguments.given().value(name, default)
+
+    def loop(self, name: str, iterable: Iterable[Any] | None) -> Iterable[Any]:
+        """The iterable itself."""
+        return itertools.count() if iterable is None else iterable

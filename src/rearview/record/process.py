@@ -1,0 +1,113 @@
+"""Who this process is: its identity, its number in the run, the rank a launcher gave it, the run it was started from."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rearview.model import ProcessIdentity, ProcessNumber, RunId
+
+VARIABLE = "REARVIEW_RUN"
+"""The one variable a run adds to the environment: `<run>/<process>/<launch>/<store>`. Children find their run by it."""
+
+
+def boot_id() -> str:
+    """What changes at every boot; empty where the system does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def started_at(pid: int) -> float:
+    """When a process started, in clock ticks since boot; 0 where the system does not tell."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0.0
+    return float(text.rpartition(")")[2].split()[19])  # field 22; the command name may contain anything
+
+
+def identity() -> ProcessIdentity:
+    """This process, for good."""
+    pid = os.getpid()
+    return ProcessIdentity(socket.gethostname(), boot_id(), pid, started_at(pid) or time.time())
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """The place a launcher (torchrun, Slurm, MPI) gave this process."""
+
+    key: str
+    """Equal in all ranks of one launch, different between launches."""
+    rank: int
+    world: int
+
+
+def launch_of(environ: Mapping[str, str]) -> Launch | None:
+    """The launch this process is a rank of, if the environment says so."""
+    for system, rank, world, marks in (
+        ("torchrun", "RANK", "WORLD_SIZE", ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")),
+        ("mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ("OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE")),
+        ("mpi", "PMI_RANK", "PMI_SIZE", ("PMI_ID", "PMI_JOBID", "HYDI_CONTROL_FD")),
+        ("slurm", "SLURM_PROCID", "SLURM_NTASKS", ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT")),
+    ):
+        try:
+            number, total = int(environ[rank]), int(environ.get(world, "0"))
+        except (KeyError, ValueError):
+            continue
+        if total <= 1:
+            continue
+        parts = [system, *(environ.get(mark, "") for mark in marks)]
+        if system != "slurm" and _one_node(environ, total):
+            # Ports and ids are reused from launch to launch; the launcher's own process is not.
+            parent = os.getppid()
+            parts += [socket.gethostname(), boot_id(), str(parent), str(started_at(parent))]
+        return Launch(hashlib.blake2b("|".join(parts).encode(), digest_size=8).hexdigest(), number, total)
+    return None
+
+
+def _one_node(environ: Mapping[str, str], world: int) -> bool:
+    local = environ.get("LOCAL_WORLD_SIZE") or environ.get("OMPI_COMM_WORLD_LOCAL_SIZE") or environ.get("MPI_LOCALNRANKS")
+    return local is not None and local == str(world)
+
+
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """The run that the parent process was in."""
+
+    run: RunId
+    process: ProcessNumber
+    launch: str
+    store: Path
+
+
+def inherited(environ: Mapping[str, str]) -> Inherited | None:
+    """What the parent's run left in the environment."""
+    fields = environ.get(VARIABLE, "").split("/", 3)
+    if len(fields) != 4 or not fields[0].startswith("r"):
+        return None
+    return Inherited(RunId(fields[0]), ProcessNumber(fields[1]), fields[2], Path(fields[3]))
+
+
+def mark(run: RunId, process: ProcessNumber, launch: str, store: Path) -> str:
+    """The value of `REARVIEW_RUN` for the children of this process."""
+    return f"{run}/{process}/{launch}/{store}"
+
+
+def spawned_number(parent: ProcessNumber) -> ProcessNumber | None:
+    """The number of this process if `multiprocessing` spawned it; None if it is no such child."""
+    words = sys.orig_argv
+    by_spawn = any("multiprocessing.spawn" in word or "multiprocessing.forkserver" in word for word in words)
+    by_loky = any("loky" in word for word in words[1:4])
+    if not (by_spawn or by_loky):
+        return None
+    module = sys.modules.get("multiprocessing.process")
+    place = getattr(module.current_process(), "_identity", ()) if module else ()
+    return ProcessNumber(f"{parent}.s{'.s'.join(str(k) for k in place) if place else f'p{os.getpid()}'}")

@@ -1,0 +1,429 @@
+"""One run in one process: records, loops and arguments become journal frames.
+
+The hot path is `log`: find the loop, count the ordinal, pack, checksum, one write call. Everything rare is elsewhere.
+Nothing here raises into the training because of a disk: what cannot be written is said once and counted.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+from zlib import crc32
+
+from rearview.errors import RearviewError, RecordingFailed, Unstorable
+from rearview.model import ProcessIdentity, ProcessNumber, RunId
+from rearview.record import loops
+from rearview.record.arguments import Given
+from rearview.record.loops import Loop, Node
+from rearview.record.values import storable
+from rearview.store import frames, objects
+from rearview.store.encoding import encode
+from rearview.store.journal import PART_BYTES, JournalWriter
+from rearview.store.layout import Store
+
+_FLOAT_RECORD = struct.Struct("<IIBBIIQIQcd")
+_FLOAT_LENGTH = _FLOAT_RECORD.size - frames.TAIL.size
+_pack_float = _FLOAT_RECORD.pack
+_pack_crc = frames.CRC.pack
+_now = time.monotonic_ns
+_write = os.write
+_current = loops.current.get
+
+_RETRY_S = 1.0
+
+
+def say(message: str) -> None:
+    """One line on stderr: never through `warnings` or `logging`, which belong to the user."""
+    stream = sys.stderr
+    if stream is not None:
+        try:
+            stream.write(f"rearview: {message}\n")
+            stream.flush()
+        except (OSError, ValueError):
+            pass  # a closed stderr must not end a training
+
+
+class Recorder:
+    """Records one run in this process. Implements `session.Session` and `loops.Owner`."""
+
+    def __init__(
+        self, store: Store, run: RunId, process: ProcessNumber, identity: ProcessIdentity, given: Given,
+        *, attempt: int = 1, rank: int | None = None, world: int | None = None, sync_always: bool = False,
+    ) -> None:  # fmt: skip
+        self.store = store
+        self.run = run
+        self.process = process
+        self.given = given
+        self.identity = identity
+        self.rank = rank
+        self.world = world
+        self.journal = JournalWriter(store.run(run), process, attempt)
+        self.root = Node(self, None, "", None)
+        self.records = 0
+        """Records acknowledged by this process."""
+        self.lost = 0
+        """Records that could not be written."""
+        self.names_seen: set[str] = set()
+        self.wake: Callable[[], None] | None = None
+        """Called when there is something for the keeper to do."""
+        self._sync_always = sync_always
+        self._lock = threading.RLock()
+        self._busy = False
+        self._deferred: list[tuple[Node, str, Any, int]] = []
+        self._pending: list[bytes | tuple[Node, int, int, int]] = []
+        """To go out with the next write: bodies, and blocks that were left while another record was being written."""
+        self._names: dict[str, int] = {}
+        self._part: object = None
+        self._blocks = itertools.count(1)
+        self._t0 = _now()
+        self._wall0 = time.time()
+        self._retry_at = 0.0
+        self._failing = False
+        self._ended = False
+        self._refused: set[tuple[str, str]] = set()
+        self._args: dict[str, Any] = {}
+
+    # -- the hot path ------------------------------------------------------------------------------------------------
+
+    def log(self, name: str, value: object, volatile: bool) -> None:
+        """Keep one record. When this returns it survives a SIGKILL."""
+        node = _current()
+        if node is None or node.owner is not self or not node.sure:
+            node = loops.here(self, self.root)
+        with self._lock:
+            if self._busy:  # a signal handler, inside a record that is being written
+                self._deferred.append((node, name, value, volatile))
+                return
+            self._busy = True
+            try:
+                name_id = self._names.get(name)
+                if (
+                    type(value) is not float
+                    or name_id is None
+                    or node.part is not self._part
+                    or node.unnamed
+                    or self._pending
+                    or self._failing
+                ):
+                    self._log_any(node, name, value, volatile)
+                    return
+                counts = node.counts
+                ordinal = counts.get(name, 0)
+                counts[name] = ordinal + 1
+                journal = self.journal
+                rest = _pack_float(
+                    _FLOAT_LENGTH, journal.sequence, 1, volatile, name_id, node.block_id, node.iteration, ordinal,
+                    (_now() - self._t0) // 1000, b"f", value,
+                )  # fmt: skip
+                data = _pack_crc(crc32(rest)) + rest
+                size = len(data)
+                if _write(journal.fd, data) != size:
+                    self._short_write()
+                journal.sequence += 1
+                journal.size_bytes += size
+                journal.dirty = True
+                self.records += 1
+                if self._sync_always or journal.size_bytes > PART_BYTES:
+                    self._after_write()
+            except (OSError, RecordingFailed) as problem:
+                self._fail(problem)
+            except BaseException:
+                self._doubt()
+                raise
+            finally:
+                self._busy = False
+                if self._deferred:
+                    self._drain()
+
+    # -- what is rare ------------------------------------------------------------------------------------------------
+
+    def _log_any(self, node: Node, name: str, value: object, flags: int) -> None:
+        """Any value, new names, new blocks: definitions and the record in one write."""
+        if self._ended:
+            return
+        counts = node.counts
+        ordinal = counts.get(name, 0)
+        counts[name] = ordinal + 1
+        self.names_seen.add(name)
+        try:
+            encoded = encode(storable(value, self._keep))
+        except Unstorable as problem:
+            self._refuse(name, value, problem)
+            return
+        if self._failing and not self._recovered():
+            self.lost += 1
+            return
+        bodies = self._take_pending()
+        name_id = self._define(node, name, bodies)
+        head = (flags, name_id, node.block_id, max(node.iteration, 0), ordinal, (_now() - self._t0) // 1000)
+        bodies.append(frames.RECORD_HEAD.pack(frames.RECORD, *head) + encoded)
+        self.journal.append(bodies)
+        self.records += 1
+        self._after_write()
+
+    def _keep(self, data: bytes) -> str:
+        return objects.put(self.store, data)
+
+    def _refuse(self, name: str, value: object, problem: Unstorable) -> None:
+        kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+        if (name, kind) in self._refused:
+            return
+        self._refused.add((name, kind))
+        inside = "" if str(problem) in (kind, f"builtins.{kind}") else f" ({problem})"
+        say(f"{name!r} cannot be stored: it is a {kind}{inside}; log a number, text, list, dict or array of it instead")
+        self.fact("unstorable", name=name, type=kind)
+
+    def _define(self, node: Node, name: str, bodies: list[bytes]) -> int:
+        """The definitions that a record needs, before it."""
+        if node.part is not self._part or node.unnamed:
+            self._define_node(node, bodies)
+        return self._define_name(name, bodies)
+
+    def _define_name(self, name: str, bodies: list[bytes]) -> int:
+        known = self._names.get(name)
+        if known is None:
+            known = self._names[name] = len(self._names)
+            bodies.append(frames.NAME_HEAD.pack(frames.NAME, known) + name.encode("utf-8", "surrogatepass"))
+        return known
+
+    def _define_node(self, node: Node, bodies: list[bytes]) -> None:
+        if node.parent is None:
+            node.part = self._part
+            return
+        if node.parent.part is not self._part or node.parent.unnamed:
+            self._define_node(node.parent, bodies)
+        if node.part is not self._part:
+            name_id = self._define_name(node.name, bodies)
+            first, step = node.affine or (0, 0)
+            facts = (node.block_id, node.parent.block_id, node.parent_iteration, name_id, node.occurrence)
+            bodies.append(frames.BLOCK_HEAD.pack(frames.BLOCK, *facts, node.affine is not None, first, step))
+            node.part = self._part
+            node.unnamed = node.value is not None
+        if node.unnamed:
+            node.unnamed = False
+            self._define_value(node, bodies)
+
+    def _define_value(self, node: Node, bodies: list[bytes]) -> None:
+        bodies.append(frames.VALUE_HEAD.pack(frames.VALUE, node.block_id, node.iteration) + encode(node.value))
+
+    def _take_pending(self) -> list[bytes]:
+        pending, self._pending = self._pending, []
+        bodies: list[bytes] = []
+        for item in pending:
+            if isinstance(item, bytes):
+                bodies.append(item)
+            else:
+                self._define_end(*item, bodies)
+        if self.wake is not None:
+            self.wake()
+        return bodies
+
+    def _define_end(self, node: Node, begun: int, ending: int, at: int, bodies: list[bytes]) -> None:
+        if node.part is not self._part:
+            self._define_node(node, bodies)
+        bodies.append(frames.LEAVE_HEAD.pack(frames.LEAVE, node.block_id, begun, ending, at))
+
+    def _drain(self) -> None:
+        while self._deferred:
+            node, name, value, volatile = self._deferred.pop(0)
+            self._busy = True
+            try:
+                self._log_any(node, name, value, volatile)
+            except (OSError, RecordingFailed) as problem:
+                self._fail(problem)
+            finally:
+                self._busy = False
+
+    def _after_write(self) -> None:
+        if self._sync_always:
+            self.journal.sync()
+        if self.journal.size_bytes > PART_BYTES:
+            self._open_part()
+
+    # -- loops and arguments -----------------------------------------------------------------------------------------
+
+    def loop(self, name: str, iterable: Iterable[Any] | None) -> Iterable[Any]:
+        """An iterable that yields what it was given and knows where it is."""
+        return Loop(self, self.root, name, iterable, sys._getframe(2))
+
+    def next_block_id(self) -> int:
+        """A number for a block, unique in this writer."""
+        return next(self._blocks)
+
+    def block_left(self, node: Node, ending: int) -> None:
+        """Note how a block ended, with the next write. Called from anywhere, also from a destructor."""
+        if self._ended:
+            return
+        with self._lock:
+            end = (node, max(node.iteration + 1, 0), ending, self.elapsed_us())
+            if self._busy:  # the definitions of a record are being made: do not come between them
+                self._pending.append(end)
+                return
+            bodies: list[bytes] = []
+            self._define_end(*end, bodies)
+            self._pending += bodies
+
+    def value_known(self, node: Node) -> None:
+        """The name of an iteration in which something was recorded while it was fetched."""
+        with self._lock:
+            if node.part is self._part and not self._busy:
+                node.unnamed = False
+                bodies: list[bytes] = []
+                self._define_value(node, bodies)
+                self._pending += bodies
+
+    def arg(self, name: str, default: Any) -> Any:
+        """The value of an argument, recorded once."""
+        if name in self._args:
+            return self._args[name]
+        value = self.given.value(name, default)
+        flags = frames.IS_ARG | (frames.ARG_GIVEN if name in self.given.texts else 0)
+        self._args[name] = value
+        with self._lock:
+            self._busy = True
+            try:
+                self._log_any(self.root, name, value, flags)
+            except (OSError, RecordingFailed) as problem:
+                self._fail(problem)
+            except BaseException:
+                self._doubt()
+                raise
+            finally:
+                self._busy = False
+        return value
+
+    # -- facts, parts, failures --------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Open the journal: from here on a kill loses nothing."""
+        with self._lock:
+            self._open_part()
+
+    def _open_part(self) -> None:
+        who = self.identity
+        facts: dict[str, object] = {
+            "format": 1, "run": self.run, "writer": self.journal.writer, "attempt": self.journal.attempt, "part": self.journal.part + 1,
+            "process": {"host": who.host, "boot_id": who.boot_id, "pid": who.pid, "started": who.started},
+            "rank": self.rank, "world": self.world, "wall": self._wall0,
+        }  # fmt: skip
+        self.journal.open_part(frames.fact_body("hello", **facts))
+        self._part = object()
+        self._names = {}
+        self.root.part = self._part
+
+    def fact(self, kind: str, **facts: object) -> None:
+        """Note something rare, with the next write."""
+        body = frames.fact_body(kind, **facts)
+        with self._lock:
+            self._pending.append(body)
+
+    def tick(self) -> None:
+        """Note that the process is alive."""
+        self.fact("tick", wall=time.time(), at=self.elapsed_us())
+
+    def elapsed_us(self) -> int:
+        """Microseconds since this writer began."""
+        return (_now() - self._t0) // 1000
+
+    def flush(self) -> None:
+        """Write what waits for the next record."""
+        with self._lock:
+            if self._busy or not self._pending or self.journal.fd < 0:
+                return
+            self._busy = True
+            try:
+                if self._failing and not self._recovered():
+                    return
+                self.journal.append(self._take_pending())
+                self._after_write()
+            except (OSError, RecordingFailed) as problem:
+                self._fail(problem)
+            finally:
+                self._busy = False
+
+    def _short_write(self) -> None:
+        os.ftruncate(self.journal.fd, self.journal.size_bytes)
+        raise RecordingFailed("the disk is full")
+
+    def _doubt(self) -> None:
+        """An exception (Ctrl-C) came in the middle: whether the write happened is not certain, so go on in a new part."""
+        self._failing = True
+        self._retry_at = 0.0
+
+    def _fail(self, problem: Exception) -> None:
+        if self.lost == 0:
+            reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+            say(
+                f"recording of run {self.run} is degraded: {reason} (in {self.store.root}); the training goes on, "
+                "records are lost until there is room again"
+            )
+        self.lost += 1
+        self._failing = True
+        self._retry_at = time.monotonic() + _RETRY_S
+
+    def _recovered(self) -> bool:
+        """Try a new part: after an error nothing is certain about the old one."""
+        if time.monotonic() < self._retry_at:
+            return False
+        self.journal.abandon()
+        try:
+            self._open_part()
+        except (OSError, RearviewError):
+            self.journal.abandon()
+            self._retry_at = time.monotonic() + _RETRY_S
+            return False
+        self._failing = False
+        return True
+
+    def end(self, how: str, **facts: object) -> None:
+        """Write how the run ended and close the journal."""
+        self.fact("end", how=how, wall=time.time(), at=self.elapsed_us(), **facts)
+        self.flush()
+        with self._lock:
+            self._ended = True
+            self._part = object()  # whoever still logs takes the slow path and finds the run ended
+            try:
+                self.journal.close()
+            except (OSError, RecordingFailed) as problem:
+                self._fail(problem)
+
+    # -- fork --------------------------------------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        """Hold still: the child gets a whole state."""
+        self._lock.acquire()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on."""
+        self._lock.release()
+
+    def after_fork_in_child(self, process: ProcessNumber, identity: ProcessIdentity) -> None:
+        """Join the run as a process of one's own, with a journal of one's own, opened at the first record."""
+        self._lock = threading.RLock()
+        self._busy = False
+        self._deferred = []
+        self._pending = []
+        self._args = dict(self._args)
+        attempt = self.journal.attempt
+        self.journal.abandon()
+        self.process = process
+        self.identity = identity
+        self.journal = JournalWriter(self.store.run(self.run), process, attempt)
+        self._t0 = _now()
+        self._wall0 = time.time()
+        self.records = self.lost = 0
+        self._part = None
+        self._names = {}
+        self._failing = True  # opens the journal with the first record
+        self._retry_at = 0.0
+        node: Node | None = _current()
+        while node is not None and node.owner is self:
+            node.fresh()
+            node = node.parent
+        self.root.fresh()
