@@ -94,9 +94,9 @@ def writing_by_another_name(tree: ast.AST) -> Iterator[tuple[str, str, ast.Attri
     """`_write = os.write`: a writing function taken along to be called later."""
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os" and node.attr in WRITING_OS:
-            if id(node) not in called:
-                yield "os", node.attr, node
+        of_os = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os"
+        if of_os and id(node) not in called and node.attr in WRITING_OS:
+            yield "os", node.attr, node
 
 
 def places(predicate: object, allowed: dict[str, str], under: tuple[str, ...] = ("",)) -> list[str]:
