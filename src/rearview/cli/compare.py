@@ -1,0 +1,75 @@
+"""What differs between two runs. Pure: facts in, differences out; must not know how they are shown.
+
+Two values are the same if they have the same type and the same exact form: NaN equals NaN, 1 differs from 1.0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rearview.cli import output
+from rearview.cli.metrics import Metric
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that two runs have differently; a side that lacks it is None with `has_` false."""
+
+    name: str
+    left: object
+    right: object
+    has_left: bool = True
+    has_right: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPair:
+    """One metric of two runs."""
+
+    name: str
+    left: Metric | None
+    right: Metric | None
+    differs: bool
+    """Whether the recorded values differ anywhere, not only at the end."""
+
+    @property
+    def volatile(self) -> bool:
+        """Not expected to repeat: shown, but no difference."""
+        return any(side is not None and side.volatile for side in (self.left, self.right))
+
+
+def exact(value: object) -> tuple[str, str]:
+    """A form that is equal for equal values only."""
+    return type(value).__name__, json.dumps(output.plain(value))
+
+
+def differences(left: Mapping[str, object], right: Mapping[str, object]) -> list[Difference]:
+    """The keys that are not the same in both, in the order of the first, then of the second."""
+    found = []
+    for name in [*left, *(name for name in right if name not in left)]:
+        if name not in left or name not in right or exact(left[name]) != exact(right[name]):
+            found.append(Difference(name, left.get(name), right.get(name), name in left, name in right))
+    return found
+
+
+def flat(facts: Mapping[str, object], above: str = "") -> dict[str, object]:
+    """Nested facts as one level: `packages.torch`."""
+    found: dict[str, object] = {}
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            found.update(flat(value, f"{above}{name}."))
+        else:
+            found[f"{above}{name}"] = value
+    return found
+
+
+def pair_metrics(left: Mapping[str, Metric], right: Mapping[str, Metric]) -> list[MetricPair]:
+    """The metrics of both runs side by side."""
+    pairs = []
+    for name in [*left, *(name for name in right if name not in left)]:
+        a, b = left.get(name), right.get(name)
+        differs = a is None or b is None or [exact(v) for v in a.values] != [exact(v) for v in b.values]
+        pairs.append(MetricPair(name, a, b, differs))
+    return pairs

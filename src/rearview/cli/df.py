@@ -1,0 +1,54 @@
+"""`rearview df`: logged values as one table over all runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rearview.cli import options, screen, text
+from rearview.errors import UsageError
+
+
+@click.command("df", short_help="Show logged values as a table, over all runs.")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@options.where
+@options.in_run
+@options.limit(None, "At most N rows; 0 for all. On the screen the first and last ones, 40 unless told; else the first N, all unless told.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV; text that a spreadsheet would run gets a leading apostrophe.")
+@options.as_json
+@click.option("--parquet", metavar="FILE", type=click.Path(path_type=Path), help="Write a Parquet file.")
+@options.color
+def command(
+    names: tuple[str, ...],
+    where: str | None,
+    run_ref: str | None,
+    limit: int | None,
+    as_csv: bool,
+    as_json: bool,
+    parquet: Path | None,
+    color: str,
+) -> None:
+    """Show a column per NAME beside projid, run, tstamp, filename and one column per loop.
+
+    One row per log call. An arg or a per-run value repeats down the rows of its run, a per-epoch value down its
+    steps. --where filters rows.
+    """
+    from rearview.cli import opening, tabular
+
+    if as_csv + as_json + (parquet is not None) > 1:
+        raise UsageError("--csv, --json and --parquet exclude each other: choose one")
+    if parquet is not None and limit is not None:
+        raise UsageError("--limit does not go with --parquet: use --where to write less")
+    with opening.catalog() as catalog:
+        table = catalog.table(list(names), where=where, run=run_ref)
+        tabular.notes(table)
+        if parquet is not None:
+            table.write_parquet(parquet)
+            screen.note(f"wrote {text.count(len(table), 'row')} to {text.escape(str(parquet))}")
+        elif as_csv:
+            tabular.write_csv(table, limit)
+        elif as_json:
+            tabular.write_json("rearview.table/1", table, limit)
+        else:
+            screen.write(tabular.show(table, screen.of_stdout(color), limit))

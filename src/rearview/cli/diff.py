@@ -1,0 +1,209 @@
+"""`rearview diff`: what differs between two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from rearview.cli import compare, metrics, options, output, screen, tables, text
+from rearview.errors import EXIT_DIFFERENCES, EXIT_OK, RearviewError
+
+if TYPE_CHECKING:
+    from rearview.catalog.catalog import Catalog
+    from rearview.catalog.runs import RunInfo
+    from rearview.store.layout import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs side by side."""
+
+    left: RunInfo
+    right: RunInfo
+    args: list[compare.Difference]
+    environment: list[compare.Difference]
+    code: str
+    """A unified diff, empty if the versions are the same."""
+    code_problem: str
+    """Why the code could not be compared, or empty."""
+    metrics: list[compare.MetricPair]
+
+    @property
+    def differs(self) -> bool:
+        """Whether anything differs that was expected to repeat."""
+        expected = [pair for pair in self.metrics if pair.differs and not pair.volatile]
+        return bool(self.args or self.environment or self.code or self.code_problem or expected)
+
+
+@click.command("diff", short_help="Compare two runs: args, environment, code, metrics.")
+@options.run_argument("left_ref")
+@options.run_argument("right_ref")
+@options.as_json
+@options.color
+@click.pass_context
+def command(ctx: click.Context, left_ref: str, right_ref: str, as_json: bool, color: str) -> None:
+    """Compare two runs: args, environment, code as a unified diff, metrics side by side.
+
+    Exit code 0 if nothing differs, 1 if something does. Values marked volatile are shown but do not count.
+    """
+    from rearview.cli import opening
+
+    store = opening.store()
+    with opening.catalog() as catalog:
+        found = _compared(catalog, store, left_ref, right_ref)
+    if as_json:
+        _write_json(found)
+    else:
+        screen.write(_page(found, screen.of_stdout(color)))
+    ctx.exit(EXIT_DIFFERENCES if found.differs else EXIT_OK)
+
+
+def _compared(catalog: Catalog, store: Store, left_ref: str, right_ref: str) -> Comparison:
+    left, right = catalog.run(left_ref), catalog.run(right_ref)
+    details = [catalog.run_detail(run.run) for run in (left, right)]
+    ran_in = [compare.flat(detail.environment) for detail in details]
+    series = [metrics.of(detail) for detail in details]
+    code, problem = _code(store, left, right)
+    return Comparison(
+        left,
+        right,
+        compare.differences(left.args, right.args),
+        compare.differences(*ran_in),
+        code,
+        problem,
+        compare.pair_metrics(*series),
+    )
+
+
+def _code(store: Store, left: RunInfo, right: RunInfo) -> tuple[str, str]:
+    from rearview.model import VersionId
+    from rearview.versions import read
+
+    if left.version == right.version:
+        return "", ""
+    if not left.version or not right.version:
+        return "", f"run {left.run if not left.version else right.run} has no version"
+    try:
+        return read.diff(store, VersionId(left.version), VersionId(right.version)), ""
+    except RearviewError as problem:  # the rest of the comparison stands without it
+        return "", str(problem)
+
+
+def _write_json(found: Comparison) -> None:
+    def sides(differences: Sequence[compare.Difference]) -> output.Json:
+        return [
+            {"name": one.name, **({"left": output.plain(one.left)} if one.has_left else {}), **({"right": output.plain(one.right)} if one.has_right else {})}
+            for one in differences
+        ]
+
+    def side(metric: metrics.Metric | None) -> output.Json:
+        return None if metric is None else metrics.as_json(metric)
+
+    output.write(
+        "rearview.diff/1",
+        left=found.left.run,
+        right=found.right.run,
+        differs=found.differs,
+        args=sides(found.args),
+        environment=sides(found.environment),
+        code={"left": found.left.version, "right": found.right.version, "diff": found.code, "problem": found.code_problem or None},
+        metrics=[
+            {"name": pair.name, "differs": pair.differs, "volatile": pair.volatile, "left": side(pair.left), "right": side(pair.right)}
+            for pair in found.metrics
+        ],
+    )
+
+
+def _page(found: Comparison, view: screen.Screen) -> list[str]:
+    lines = [_heading("left ", found.left, view), _heading("right", found.right, view)]
+    lines += _section("args", _sides(found.args, view), view)
+    lines += _section("environment", _sides(found.environment, view), view)
+    lines += _section("code", _code_lines(found, view), view)
+    return lines + _section("metrics", _metric_lines(found.metrics, view), view)
+
+
+def _heading(side: str, run: RunInfo, view: screen.Screen) -> str:
+    facts = [run.run, text.escape(run.name or ""), text.moment(run.tstamp), text.escape(run.filename or ""), run.status]
+    return f"{view.paint(side, 'dim')}  " + text.shorten("  ".join(fact for fact in facts if fact), view.width - 8)
+
+
+def _section(title: str, lines: Sequence[str], view: screen.Screen) -> list[str]:
+    return ["", view.paint(title, "head"), *(f"  {line}" if line else "" for line in lines or ["the same"])]
+
+
+def _narrower(view: screen.Screen) -> screen.Screen:
+    """Room for what stands indented by two."""
+    return screen.Screen(view.width - 2, view.height, view.terminal, view.colour)
+
+
+def _sides(differences: Sequence[compare.Difference], view: screen.Screen) -> list[str]:
+    if not differences:
+        return []
+    columns = [tables.Column("name", least=12, keep="end"), tables.Column("left", least=12), tables.Column("right", least=12)]
+    rows: list[list[tables.Cell]] = [
+        [
+            one.name,
+            tables.Styled(_side(one.left, one.has_left), "removed" if one.has_left else "dim"),
+            tables.Styled(_side(one.right, one.has_right), "added" if one.has_right else "dim"),
+        ]
+        for one in differences
+    ]
+    return tables.draw(columns, rows, _narrower(view)).lines
+
+
+def _side(value: object, there: bool) -> str:
+    if not there:
+        return "(not there)"
+    return "None" if value is None else repr(value) if isinstance(value, str) else text.value(value)
+
+
+_DIFF_STYLES = {"+++": "head", "---": "head", "@@": "place", "+": "added", "-": "removed"}
+
+
+def _code_lines(found: Comparison, view: screen.Screen) -> list[str]:
+    if found.code_problem:
+        return [f"could not be compared: {text.escape(found.code_problem)}"]
+    lines = []
+    for line in text.escape_lines(found.code.rstrip("\n")) if found.code else ():
+        style = next((style for mark, style in _DIFF_STYLES.items() if line.startswith(mark)), "")
+        lines.append(view.paint(line, style))
+    if not lines and found.left.version != found.right.version:
+        return ["the same files in two versions"]
+    return lines
+
+
+def _metric_lines(pairs: Sequence[compare.MetricPair], view: screen.Screen) -> list[str]:
+    if not pairs:
+        return ["none"]
+    columns = [
+        tables.Column("name", least=10),
+        *(tables.Column(title, align="right", least=10) for title in ("last left", "last right")),
+        tables.Column("change", align="right", least=10, weight=1),
+        *(tables.Column(title, align="right", least=10, weight=3) for title in ("min left", "min right")),
+        *(tables.Column(title, align="right", least=10, weight=2) for title in ("max left", "max right")),
+        tables.Column("count", align="right", least=5, weight=4),
+        tables.Column("", least=8),
+    ]
+    return tables.draw(columns, [_metric_row(pair) for pair in pairs], _narrower(view)).lines
+
+
+def _metric_row(pair: compare.MetricPair) -> list[tables.Cell]:
+    sides = (pair.left, pair.right)
+    last = [text.value(side.last) if side else "" for side in sides]
+    least = [text.value(side.minimum) if side else "" for side in sides]
+    most = [text.value(side.maximum) if side else "" for side in sides]
+    counts = [str(side.count) if side else "0" for side in sides]
+    verdict = "same" if not pair.differs else "volatile" if pair.volatile else "differs"
+    style = {"same": "dim", "volatile": "dim", "differs": "odd"}[verdict]
+    count = counts[0] if counts[0] == counts[1] else "/".join(counts)
+    return [pair.name, *last, _change(pair), *least, *most, count, tables.Styled(verdict, style)]
+
+
+def _change(pair: compare.MetricPair) -> str:
+    ends = [side.numbers()[-1] for side in (pair.left, pair.right) if side is not None and side.count]
+    if len(ends) != 2 or ends[0] is None or ends[1] is None:
+        return ""
+    return f"{ends[1] - ends[0]:+.4g}"

@@ -1,0 +1,105 @@
+"""Charts as files: PNG and SVG by matplotlib, HTML as one page that holds everything and asks for nothing.
+
+Labels are the user's text: shown as text, never as mathematics, markup or a page's own code. Must not know runs.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rearview.cli import text
+from rearview.cli.chart import Line
+from rearview.errors import MissingLibrary, UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KINDS = (".png", ".svg", ".html")
+_LEGEND_LINES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One chart of a figure."""
+
+    title: str
+    x_title: str
+    lines: Sequence[Line]
+
+
+def kind_of(path: Path) -> str:
+    """The kind of file that a name asks for."""
+    if path.suffix.lower() not in KINDS:
+        raise UsageError(f"{path} is no picture rearview can write: end the name in .png, .svg or .html")
+    return path.suffix.lower()
+
+
+def render(panels: Sequence[Panel], kind: str) -> bytes:
+    """The bytes of a figure file."""
+    if kind == ".html":
+        return _page(panels, _saved(panels, "svg").decode()).encode()
+    return _saved(panels, kind[1:])
+
+
+def _saved(panels: Sequence[Panel], form: str) -> bytes:
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingLibrary(
+            "pictures need matplotlib: `pip install rearview-ml[plot]`, or leave -o away for a chart in the terminal"
+        ) from None
+    plain = {"text.parse_math": False, "text.usetex": False, "svg.fonttype": "none", "svg.hashsalt": "rearview"}
+    target = io.BytesIO()
+    with matplotlib.rc_context(plain), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a font without some character: the box it draws says enough
+        figure = Figure(figsize=(9, 3.6 * len(panels) + 0.4), layout="constrained")
+        _draw(figure, panels)
+        figure.savefig(target, format=form, dpi=120, metadata={"Date": None} if form == "svg" else None)
+    return target.getvalue()
+
+
+def _draw(figure: Figure, panels: Sequence[Panel]) -> None:
+    for axes, panel in zip(figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels, strict=True):
+        handles = []
+        for line in panel.lines:
+            # A single point makes no line: mark it.
+            marker = "o" if len(line.points) == 1 else ""
+            (handle,) = axes.plot([x for x, _ in line.points], [y for _, y in line.points], marker=marker, linewidth=1.4)
+            handles.append(handle)
+        axes.set_title(text.escape(panel.title), fontsize=11, loc="left")
+        axes.set_xlabel(text.escape(panel.x_title))
+        axes.grid(True, alpha=0.3)
+        labels = [f" {text.escape(line.label)}" for line in panel.lines]  # a label that begins with _ would be left out
+        if labels:
+            axes.legend(handles[:_LEGEND_LINES], labels[:_LEGEND_LINES], fontsize=8)
+
+
+_STYLE = "body{font:14px system-ui,sans-serif;margin:2em;max-width:70em}svg{max-width:100%;height:auto}\
+table{border-collapse:collapse}td,th{padding:.2em .8em;text-align:left;border-bottom:1px solid #ccc}"
+
+
+def _page(panels: Sequence[Panel], drawing: str) -> str:
+    """One HTML page. Nothing in it runs, and nothing is fetched: the policy forbids both."""
+    title = html.escape(", ".join(text.escape(panel.title) for panel in panels))
+    picture = drawing[drawing.index("<svg") :]  # without the XML heading, which has no place in HTML
+    rows = "".join(_row(panel, line) for panel in panels for line in panel.lines)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n"
+        f"<title>{title}</title>\n<style>{_STYLE}</style></head>\n<body>\n{picture}\n"
+        "<table><thead><tr><th>name</th><th>line</th><th>points</th><th>last</th></tr></thead>\n"
+        f"<tbody>\n{rows}</tbody></table>\n</body></html>\n"
+    )
+
+
+def _row(panel: Panel, line: Line) -> str:
+    last = text.number(line.points[-1][1]) if line.points else ""
+    cells = [text.escape(panel.title), text.escape(line.label), str(len(line.points)), last]
+    return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>\n"

@@ -1,0 +1,34 @@
+"""The options that several commands share, so that each means one thing everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON with a `schema` field instead.")
+
+color = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colours: on a terminal unless NO_COLOR is set, always, or never.",
+)
+
+where = click.option("--where", metavar="EXPR", help="Only what satisfies this expression, e.g. \"lr > 0.01 and acc > 0.9\".")
+
+in_run = click.option("--run", "run_ref", metavar="RUN", help="Only this run: an id or its beginning, a name, `last`, `last~2`.")
+
+
+def run_argument(name: str = "run_ref", required: bool = True, nargs: int = 1) -> Decorator:
+    """A RUN on the command line."""
+    return click.argument(name, metavar="RUN" if required else "[RUN]", required=required, nargs=nargs)
+
+
+def limit(default: int | None, what: str) -> Decorator:
+    """`--limit N`, 0 for all."""
+    return click.option("--limit", type=click.IntRange(min=0), metavar="N", default=default, help=what)

@@ -1,0 +1,116 @@
+"""Values for other programs: `--json`. Exact, with a `schema` field, never with bare NaN.
+
+How a value is written (documented in `docs/reference/cli.md`):
+
+    NaN, infinities     "NaN", "Infinity", "-Infinity"
+    bytes               {"$bytes": base64}
+    date, time          {"$date": iso}, {"$time": iso}
+    datetime            {"$datetime": iso}
+    timedelta           {"$timedelta": [days, seconds, microseconds]}
+    complex             {"$complex": [real, imaginary]}
+    tuple               {"$tuple": [...]}
+    dict                an object; {"$dict": [[key, value], ...]} if a key is no text or begins with $
+    array, picture      {"$cell": {shape, dtype, ...}}
+
+Must not know commands. Text is written in ASCII escapes: safe on any terminal, in any encoding.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import datetime as dt
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from rearview.cli import screen
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+def plain(value: object) -> Json:
+    """A value in JSON's own types, by the table above."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, tuple):
+        return {"$tuple": [plain(item) for item in value]}
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) and not key.startswith("$") for key in value):
+            return {key: plain(item) for key, item in value.items()}
+        return {"$dict": [[plain(key), plain(item)] for key, item in value.items()]}
+    return _tagged(value)
+
+
+def _tagged(value: object) -> Json:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return {"$bytes": base64.b64encode(bytes(value)).decode()}
+    if isinstance(value, dt.datetime):
+        return {"$datetime": value.isoformat()}
+    if isinstance(value, dt.date):
+        return {"$date": value.isoformat()}
+    if isinstance(value, dt.time):
+        return {"$time": value.isoformat()}
+    if isinstance(value, dt.timedelta):
+        return {"$timedelta": [value.days, value.seconds, value.microseconds]}
+    if isinstance(value, complex):
+        return {"$complex": [plain(value.real), plain(value.imag)]}
+    if hasattr(value, "as_json"):
+        return {"$cell": facts(value.as_json())}
+    return str(value)
+
+
+def facts(value: object) -> Json:
+    """Facts of ours (not values of the user's) in JSON: moments as text, tuples as lists, data classes as objects."""
+    if isinstance(value, dt.datetime):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, (set, frozenset)):
+        return [facts(item) for item in sorted(value)]
+    if isinstance(value, (list, tuple)):
+        return [facts(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): facts(item) for key, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: facts(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return plain(value)
+
+
+def document(schema: str, **content: Json) -> str:
+    """One JSON document: the schema first."""
+    return json.dumps({"schema": schema, **content}, indent=1, allow_nan=False)
+
+
+def line(schema: str, **content: Json) -> str:
+    """One JSON document on one line."""
+    return json.dumps({"schema": schema, **content}, allow_nan=False)
+
+
+def write(schema: str, **content: Json) -> None:
+    """One JSON document to standard output."""
+    screen.write([document(schema, **content)])
+
+
+def write_rows(schema: str, columns: Json, rows: Iterable[Mapping[str, object]], notes: Iterable[str]) -> None:
+    """A table as one JSON document, a row per line, so that a large one is neither held twice nor unreadable."""
+    head = json.dumps({"schema": schema, "columns": columns, "notes": list(notes)}, allow_nan=False)
+    screen.write(_row_lines(head, rows))
+
+
+def _row_lines(head: str, rows: Iterable[Mapping[str, object]]) -> Iterator[str]:
+    line = head[:-1] + ', "rows": ['
+    comma = ""
+    for row in rows:
+        yield line + comma
+        line = json.dumps({key: plain(item) for key, item in row.items()}, allow_nan=False)
+        comma = ","
+    yield line
+    yield "]}"

@@ -1,0 +1,122 @@
+"""`rearview plot`: logged values as lines, in the terminal or as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rearview.cli import chart, options, output, screen, text
+from rearview.cli.series import Drawable
+from rearview.errors import NotFound, UsageError
+
+if TYPE_CHECKING:
+    from rearview.catalog.catalog import Catalog
+    from rearview.catalog.runs import RunInfo
+
+LIMIT = 12
+COLOURS = ("cyan", "yellow", "magenta", "green", "red", "blue", "bright_cyan", "bright_yellow", "bright_magenta", "bright_green")
+
+
+@click.command("plot", short_help="Draw logged values, one line per run.")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.option("--x", "x", metavar="NAME", help="Draw against this loop or logged name.")
+@options.in_run
+@options.where
+@options.limit(LIMIT, f"At most N runs, the newest; 0 for all.  [default: {LIMIT}]")
+@click.option("-o", "--output", "to", metavar="FILE", type=click.Path(path_type=Path), help="Write a .png, .svg or .html file instead.")
+@options.as_json
+@options.color
+def command(
+    names: tuple[str, ...],
+    x: str | None,
+    run_ref: str | None,
+    where: str | None,
+    limit: int,
+    to: Path | None,
+    as_json: bool,
+    color: str,
+) -> None:
+    """Draw a chart per NAME with one line per run.
+
+    Across goes the innermost loop if its numbers rise within each run, else the number of the value in its run; --x
+    names another. Pictures need matplotlib (`pip install rearview-ml[plot]`).
+    """
+    from rearview.cli import figure, opening
+
+    if to is not None and as_json:
+        raise UsageError("--json and -o exclude each other: choose one")
+    kind = figure.kind_of(to) if to is not None else ""
+    with opening.catalog() as catalog:
+        drawables = [_drawable(catalog, name, x, run_ref, where, limit) for name in names]
+        drawn = {series.run for drawable in drawables for series in drawable.series}
+        runs = {run.run: run for run in catalog.runs() if run.run in drawn}
+    for drawable in drawables:
+        if drawable.not_numbers:
+            screen.note(f"rearview: {text.count(drawable.not_numbers, 'value')} of {text.escape(drawable.name)} left out: not a number")
+    if not drawn:
+        raise NotFound(f"nothing to draw: no numbers were logged as {', '.join(names)}{' there' if where or run_ref else ''}")
+    labels = _labels(runs)
+    if as_json:
+        output.write("rearview.plot/1", charts=[_as_json(drawable) for drawable in drawables])
+    elif to is not None:
+        panels = [figure.Panel(d.name, d.x_title, [chart.Line(labels[s.run], s.points) for s in d.series]) for d in drawables]
+        to.write_bytes(figure.render(panels, kind))
+        screen.note(f"wrote {text.escape(str(to))}")
+    else:
+        view = screen.of_stdout(color)
+        for drawable in drawables:
+            screen.write(_in_terminal(drawable, labels, view))
+
+
+def _drawable(catalog: Catalog, name: str, x: str | None, run: str | None, where: str | None, limit: int) -> Drawable:
+    from rearview.cli import series, tabular
+
+    dimension = x is None or x == name
+    table = catalog.table([name] if dimension else [name, str(x)], where=where, run=run)
+    columns = [column.name for column in table.columns]
+    if x is not None and x in columns[: columns.index(name)]:  # a loop: it is a column already, and not a name asked for
+        table = catalog.table([name], where=where, run=run)
+        columns = [column.name for column in table.columns]
+    tabular.notes(table)
+    found = series.drawable(name, columns, table.rows(), x)
+    newest = found.series[-limit:] if limit else found.series
+    if len(newest) < len(found.series):
+        screen.note(f"rearview: {text.count(len(found.series) - len(newest), 'earlier run')} of {text.escape(name)} not drawn, --limit 0 for all")
+    return Drawable(found.name, found.x_title, newest, found.not_numbers)
+
+
+def _labels(runs: Mapping[str, RunInfo]) -> dict[str, str]:
+    """What tells the lines apart: id, name, and the args in which the runs differ."""
+    short = text.short_ids(runs)
+    names = {name for run in runs.values() for name in run.args}
+    differ = [name for name in sorted(names) if len({repr(run.args.get(name)) for run in runs.values()}) > 1]
+    labels = {}
+    for key, run in runs.items():
+        args = text.pairs({name: run.args[name] for name in differ if name in run.args}, 40)
+        labels[key] = "  ".join(part for part in (short(key), run.name or "", args) if part)
+    return labels
+
+
+def _as_json(drawable: Drawable) -> output.Json:
+    series = [{"run": one.run, "x": [x for x, _ in one.points], "y": [y for _, y in one.points]} for one in drawable.series]
+    return {"name": drawable.name, "x": drawable.x_title, "series": output.facts(series)}
+
+
+def _in_terminal(drawable: Drawable, labels: Mapping[str, str], view: screen.Screen) -> list[str]:
+    lines = [chart.Line(labels[series.run], series.points) for series in drawable.series]
+    title = f"{text.escape(drawable.name)}  by {text.escape(drawable.x_title)}"
+    height = max(6, min(16, view.height - len(lines) - 6))
+    paint = (lambda char, k: view.paint(char, COLOURS[k % len(COLOURS)])) if view.colour else None
+    return [view.paint(title, "head"), *chart.draw(lines, view.width, height, paint), *_legend(lines, view)]
+
+
+def _legend(lines: Sequence[chart.Line], view: screen.Screen) -> list[str]:
+    shown = []
+    for k, line in enumerate(lines):
+        letter = chart.LETTERS[k % len(chart.LETTERS)] if len(lines) > 1 and not view.colour else "━━"
+        label = text.shorten(text.escape(line.label), view.width - 6)
+        shown.append(f"  {view.paint(letter, COLOURS[k % len(COLOURS)])} {label}")
+    return shown

@@ -1,0 +1,92 @@
+"""`rearview runs`: one line per run, the newest last, nearest to the prompt."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from rearview.cli import options, output, screen, tables, text
+
+if TYPE_CHECKING:
+    from rearview.catalog.runs import RunInfo
+
+LIMIT = 20
+STATUS_STYLES = {"running": "busy", "finished": "good", "failed": "bad", "killed": "odd"}
+
+
+@click.command("runs", short_help="List the runs.")
+@options.where
+@options.limit(LIMIT, f"At most N runs, the newest; 0 for all.  [default: {LIMIT}]")
+@options.as_json
+@options.color
+def command(where: str | None, limit: int, as_json: bool, color: str) -> None:
+    """List the runs: when, name, script, version, how it ended, how long it took, args, last values.
+
+    The newest run is the last row, nearest to the prompt. With --where, a run is listed if any of its rows satisfies
+    the expression; aggregates such as "max(acc) > 0.9" are per run.
+    """
+    from rearview.cli import opening
+
+    with opening.catalog() as catalog:
+        # One more than asked for says whether there are earlier ones; their number is worth a second look only then.
+        found = catalog.runs(where=where, limit=limit + 1 if limit else None)
+        total = len(found) if not limit or len(found) <= limit else len(catalog.runs(where=where))
+    shown = found[: limit or None][::-1]
+    if as_json:
+        output.write("rearview.runs/1", total=total, runs=[as_facts(run) for run in shown])
+    elif not found:
+        screen.note("rearview: no run satisfies the expression" if where else "rearview: no runs yet: `rearview run SCRIPT` records one")
+    else:
+        view = screen.of_stdout(color)
+        screen.write(listing(shown, total - len(shown), view, dt.datetime.now(dt.UTC)))
+
+
+def as_facts(run: RunInfo) -> output.Json:
+    """A run in JSON; values of args and metrics as `docs/reference/cli.md` says."""
+    facts = output.facts(run)
+    assert isinstance(facts, dict)
+    return {**facts, "args": output.plain(run.args), "last": output.plain(run.last)}
+
+
+def how_it_ended(run: RunInfo, brief: bool = False) -> str:
+    """`failed ValueError`, `killed SIGKILL`, `finished`; in brief, the type of an exception without its module."""
+    detail = run.detail.rsplit(".", 1)[-1] if brief and run.status == "failed" else run.detail
+    return f"{run.status} {detail}".rstrip()
+
+
+def listing(runs: Sequence[RunInfo], earlier: int, view: screen.Screen, now: dt.datetime) -> list[str]:
+    """The runs as a table, oldest first; columns that are empty for all of them are left out."""
+    short = text.short_ids(run.run for run in runs)
+    columns = [
+        tables.Column("run", least=7, style="place"),
+        tables.Column("when", least=12, weight=3),
+        tables.Column("name", least=6, weight=4),
+        tables.Column("script", least=10, weight=8, keep="end"),
+        tables.Column("version", least=8, weight=9),
+        tables.Column("ended", least=14),
+        tables.Column("took", align="right", least=6, weight=7),
+        tables.Column("args", least=10, weight=5, keep="words"),
+        tables.Column("last values", least=12, weight=6, keep="words"),
+    ]
+    rows = [
+        [
+            short(run.run),
+            text.when(run.tstamp, now),
+            run.name or "",
+            run.filename or "",
+            (run.version or "")[:8],
+            tables.Styled(how_it_ended(run, brief=True), STATUS_STYLES.get(run.status, "")),
+            text.duration(run.duration_s),
+            text.pairs(run.args, digits=4),
+            text.pairs(run.last, digits=4),
+        ]
+        for run in runs
+    ]
+    used = [k for k, column in enumerate(columns) if column.weight == 0 or any(row[k] for row in rows)]
+    drawn = tables.draw([columns[k] for k in used], [[row[k] for k in used] for row in rows], view)
+    if not earlier:
+        return drawn.lines
+    return [view.paint(f"... {text.count(earlier, 'earlier run')}, --limit 0 for all", "dim"), *drawn.lines]

@@ -1,0 +1,96 @@
+"""A table of the catalog as series of numbers: one per run, against a loop, another name or the row number. Pure.
+
+Must not know how series are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rearview.cli.chart import Point
+
+DIMENSIONS = ("projid", "run", "tstamp", "filename")
+"""The dimension columns every table begins with; a column per loop follows."""
+
+ROW_NUMBER = "row"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The points of one name in one run."""
+
+    run: str
+    points: list[Point]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawable:
+    """One name over all runs."""
+
+    name: str
+    x_title: str
+    series: list[Series]
+    not_numbers: int
+    """Values that were left out because they are no numbers."""
+
+
+def as_number(value: object) -> float | None:
+    """A value as a number on an axis; None if it is none."""
+    if isinstance(value, (bool, int, float)):
+        try:
+            return float(value)
+        except OverflowError:  # an int beyond all floats
+            return None
+    return None
+
+
+def drawable(name: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], x: str | None) -> Drawable:
+    """What to draw of a table of one name (and perhaps `x`).
+
+    Without `x`: the innermost loop, if its numbers rise within every run, else the number of the row in its run (steps
+    that begin again in each epoch would draw over themselves).
+    """
+    at = _last_index(columns, name)
+    run_at = columns.index("run")
+    groups: dict[str, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        if row[at] is not None:
+            groups.setdefault(row[run_at], []).append(row)
+    x_title, x_at = _x_axis(columns, at, groups, x)
+    series = []
+    lost = 0
+    for run, of_run in groups.items():
+        points: list[Point] = []
+        for k, row in enumerate(of_run):
+            across = float(k) if x_at is None else as_number(row[x_at])
+            up = as_number(row[at])
+            if across is None or up is None:
+                lost += 1
+            else:
+                points.append((across, up))
+        if points:
+            series.append(Series(run, points))
+    return Drawable(name, x_title, series, lost)
+
+
+def _last_index(columns: Sequence[str], name: str) -> int:
+    """Where a name asked for stands: behind the dimensions, one of which may be called the same."""
+    return len(columns) - 1 - list(reversed(columns)).index(name)
+
+
+def _x_axis(columns: Sequence[str], at: int, groups: dict[str, list[tuple[Any, ...]]], x: str | None) -> tuple[str, int | None]:
+    if x is not None:
+        return x, _last_index(columns, x)
+    if at > len(DIMENSIONS):
+        innermost = at - 1
+        if all(_rises([row[innermost] for row in of_run]) for of_run in groups.values()):
+            return columns[innermost], innermost
+    return ROW_NUMBER, None
+
+
+def _rises(values: Sequence[object]) -> bool:
+    numbers = [as_number(value) for value in values]
+    known = [number for number in numbers if number is not None]
+    return len(known) == len(numbers) and all(a < b for a, b in zip(known, known[1:], strict=False))
