@@ -156,8 +156,7 @@ class _Gathering:
         if stat.S_ISLNK(found.st_mode):
             link = self.reader.link(path)
             if link is None:
-                self.reader.leave_out("a link that leads out of the project", path)
-                return
+                return  # it leads out of the project, as a link to a data folder does
             data, kept, mode = *link, objects.LINK
         else:
             content = self._source(path, included)

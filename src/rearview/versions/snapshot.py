@@ -19,7 +19,7 @@ from rearview.versions.gather import gather
 from rearview.versions.repository import Repository
 from rearview.versions.walk import Bounds
 
-OUTSIDE = "__outside__"
+OUTSIDE = "external"
 """The folder in a version for a script that is not below the project."""
 
 _SCRIPT_BYTES = 64 << 20
@@ -41,6 +41,8 @@ class Snapshot:
     """The path of the running script in the version."""
     modes: dict[str, int] = field(default_factory=dict)
     """The mode of what is not a plain file: executables and links."""
+    refused: frozenset[str] = frozenset()
+    """Paths that were given with their bytes and are not in the version: they may hold a secret, or git cannot name them."""
 
 
 def blob_id(data: bytes) -> str:
@@ -92,9 +94,10 @@ def amend(store: Store, base: Snapshot, changed: Mapping[str, bytes], why: str) 
             repository.prepare()
             entries = {os.fsencode(path): objects.Entry(base.modes.get(path, objects.FILE), id_) for path, id_ in base.files.items()}
             contents = _Contents(entries, [*base.notes], _blob_keeper(repository))
+            contents.refused |= base.refused
             contents.add_all(changed)
-            if changed:
-                contents.notes.append(f"{why}: {', '.join(sorted(changed))}")
+            if put := sorted(set(changed) - contents.refused):
+                contents.notes.append(f"{why}: {', '.join(put)}")
             return _commit(repository, contents, base.git, base.script)
         except OSError as problem:
             raise _cannot_keep(store, problem) from problem
@@ -118,6 +121,7 @@ class _Contents:
     def __init__(self, entries: dict[bytes, objects.Entry], notes: list[str], blob: Callable[[bytes], str]) -> None:
         self.entries = entries
         self.notes = notes
+        self.refused: set[str] = set()
         self._blob = blob
         self._folders = {folder for path in entries for folder in _folders_of(path)}
 
@@ -129,6 +133,7 @@ class _Contents:
             name = b""
         above = _folders_of(name)
         if not objects.safe_path(name) or name in self._folders or any(folder in self.entries for folder in above):
+            self.refused.add(path)
             self.notes.append(f"left out, a version cannot have a file of this path: {path!r}")
             return False
         before = self.entries.get(name)
@@ -141,6 +146,7 @@ class _Contents:
         """Put files in as they are, but no secrets."""
         for path, data in files.items():
             if rules.secret(path) or rules.secret_content(data):
+                self.refused.add(path)
                 self.notes.append(f"left out, may hold a secret: {path}")
             else:
                 self.add(path, data)
@@ -197,4 +203,5 @@ def _commit(repository: Repository, contents: _Contents, facts: dict[str, object
         written=repository.written,
         script=script,
         modes={os.fsdecode(path): entry.mode for path, entry in ordered if entry.mode != objects.FILE},
+        refused=frozenset(contents.refused),
     )
