@@ -27,10 +27,9 @@ def log(name: str, value: T, *, volatile: bool = False) -> T:
     When the call returns, the record survives a SIGKILL. `volatile=True` marks a value that is not expected to repeat
     (times, throughput).
     """
-    if name.__class__ is not str:
-        _check_name("log", name)
     active = session.active
     if active is None:
+        _check_name("log", name)
         active = _begin()
     active.log(name, value, volatile)
     return value

@@ -109,7 +109,8 @@ def _note(path: str, mode: object, flags: object) -> None:
             _note_source(path)
         return
     if len(opened) < MAX_OPENED:
-        writing = bool(set(mode) & set("wax+")) if isinstance(mode, str) else isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR))
+        by_flags = isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR))
+        writing = bool(set(mode) & set("wax+")) if isinstance(mode, str) else by_flags
         if writing or path not in opened:
             opened[path] = "w" if writing else "r"
 

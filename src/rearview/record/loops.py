@@ -52,7 +52,7 @@ class Node:
     """One execution of a loop: a block, and where it is."""
 
     __slots__ = (
-        "affine", "block_id", "counts", "entered", "frame_key", "iteration", "name", "occurrence",
+        "affine", "block_id", "counts", "entered", "frame_key", "heads", "iteration", "name", "occurrence",
         "open", "owner", "parent", "parent_iteration", "part", "sure", "unnamed", "value",
     )  # fmt: skip
 
@@ -70,6 +70,8 @@ class Node:
         """Records of each name directly in this iteration."""
         self.entered: dict[str, int] = {}
         """Loops of each name entered in this iteration."""
+        self.heads: dict[str, bytes] = {}
+        """What the recorder packs alike for every record of a name in this block."""
         self.part: object = None
         """The journal part that defines this block."""
         self.frame_key: tuple[int, CodeType] | None = None

@@ -135,7 +135,7 @@ def farewell(run: OpenRun, how: str, error: BaseException | None) -> None:
     try:
         size = runs.size_of(recorder.store.run(recorder.run))
     except OSError:
-        size = recorder.journal.total_bytes
+        size = 0
     ended = f"failed with {type(error).__name__}" if error is not None else how
     names = len(recorder.names_seen)
     say(

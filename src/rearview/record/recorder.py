@@ -24,11 +24,14 @@ from rearview.record.loops import Loop, Node
 from rearview.record.values import storable
 from rearview.store import frames, objects
 from rearview.store.encoding import encode
-from rearview.store.journal import PART_BYTES, JournalWriter
+from rearview.store.journal import PART_BYTES, PART_FRAMES, JournalWriter
 from rearview.store.layout import Store
 
-_FLOAT_RECORD = struct.Struct("<IIBBIIQIQcd")
+_HEAD = struct.Struct("<BBII")
+"""The first fields of a record that stay the same for a name in a block: kind, flags, name id, block id."""
+_FLOAT_RECORD = struct.Struct(f"<II{_HEAD.size}sQIQcd")
 _FLOAT_LENGTH = _FLOAT_RECORD.size - frames.TAIL.size
+_FLOAT_FRAME = _FLOAT_RECORD.size + frames.CRC.size
 _pack_float = _FLOAT_RECORD.pack
 _pack_crc = frames.CRC.pack
 _now = time.monotonic_ns
@@ -36,6 +39,7 @@ _write = os.write
 _current = loops.current.get
 
 _RETRY_S = 1.0
+_PATIENCE_S = 5.0
 
 
 def say(message: str) -> None:
@@ -65,15 +69,15 @@ class Recorder:
         self.world = world
         self.journal = JournalWriter(store.run(run), process, attempt)
         self.root = Node(self, None, "", None)
-        self.records = 0
-        """Records acknowledged by this process."""
+        self._other_frames = 0
+        """Frames that are no records."""
         self.lost = 0
         """Records that could not be written."""
         self.names_seen: set[str] = set()
         self.wake: Callable[[], None] | None = None
         """Called when there is something for the keeper to do."""
         self._sync_always = sync_always
-        self._lock = threading.RLock()
+        self._use_lock(threading.RLock())
         self._busy = False
         self._deferred: list[tuple[Node, str, Any, int]] = []
         self._pending: list[bytes | tuple[Node, int, int, int]] = []
@@ -89,6 +93,16 @@ class Recorder:
         self._refused: set[tuple[str, str]] = set()
         self._args: dict[str, Any] = {}
 
+    def _use_lock(self, lock: Any) -> None:
+        self._lock = lock
+        self._acquire: Callable[[], bool] = lock.acquire
+        self._release: Callable[[], None] = lock.release
+
+    @property
+    def records(self) -> int:
+        """Records acknowledged by this process."""
+        return self.journal.frames - self._other_frames
+
     # -- the hot path ------------------------------------------------------------------------------------------------
 
     def log(self, name: str, value: object, volatile: bool) -> None:
@@ -96,20 +110,23 @@ class Recorder:
         node = _current()
         if node is None or node.owner is not self or not node.sure:
             node = loops.here(self, self.root)
-        with self._lock:
+        self._acquire()  # half the cost of a `with`; the keeper does not wait for ever
+        try:
             if self._busy:  # a signal handler, inside a record that is being written
                 self._deferred.append((node, name, value, volatile))
                 return
             self._busy = True
             try:
-                name_id = self._names.get(name)
+                head = node.heads.get(name)
                 if (
                     type(value) is not float
-                    or name_id is None
+                    or head is None
                     or node.part is not self._part
                     or node.unnamed
+                    or volatile
                     or self._pending
                     or self._failing
+                    or self._sync_always
                 ):
                     self._log_any(node, name, value, volatile)
                     return
@@ -117,20 +134,17 @@ class Recorder:
                 ordinal = counts.get(name, 0)
                 counts[name] = ordinal + 1
                 journal = self.journal
+                sequence = journal.sequence
                 rest = _pack_float(
-                    _FLOAT_LENGTH, journal.sequence, 1, volatile, name_id, node.block_id, node.iteration, ordinal,
-                    (_now() - self._t0) // 1000, b"f", value,
+                    _FLOAT_LENGTH, sequence, head, node.iteration, ordinal, (_now() - self._t0) // 1000, b"f", value
                 )  # fmt: skip
                 data = _pack_crc(crc32(rest)) + rest
-                size = len(data)
-                if _write(journal.fd, data) != size:
-                    self._short_write()
-                journal.sequence += 1
-                journal.size_bytes += size
-                journal.dirty = True
-                self.records += 1
-                if self._sync_always or journal.size_bytes > PART_BYTES:
-                    self._after_write()
+                written = _write(journal.fd, data)
+                if written != _FLOAT_FRAME:
+                    journal.take_back(written)
+                journal.sequence = sequence + 1
+                if sequence > PART_FRAMES:
+                    self._open_part()
             except (OSError, RecordingFailed) as problem:
                 self._fail(problem)
             except BaseException:
@@ -140,6 +154,8 @@ class Recorder:
                 self._busy = False
                 if self._deferred:
                     self._drain()
+        finally:
+            self._release()
 
     # -- what is rare ------------------------------------------------------------------------------------------------
 
@@ -147,6 +163,8 @@ class Recorder:
         """Any value, new names, new blocks: definitions and the record in one write."""
         if self._ended:
             return
+        if not isinstance(name, str):
+            raise TypeError(f"rv.log takes a name as text first, not {type(name).__name__}")
         counts = node.counts
         ordinal = counts.get(name, 0)
         counts[name] = ordinal + 1
@@ -164,7 +182,9 @@ class Recorder:
         head = (flags, name_id, node.block_id, max(node.iteration, 0), ordinal, (_now() - self._t0) // 1000)
         bodies.append(frames.RECORD_HEAD.pack(frames.RECORD, *head) + encoded)
         self.journal.append(bodies)
-        self.records += 1
+        self._other_frames += len(bodies) - 1
+        if not flags:
+            node.heads[name] = _HEAD.pack(frames.RECORD, 0, name_id, node.block_id)
         self._after_write()
 
     def _keep(self, data: bytes) -> str:
@@ -204,6 +224,7 @@ class Recorder:
             facts = (node.block_id, node.parent.block_id, node.parent_iteration, name_id, node.occurrence)
             bodies.append(frames.BLOCK_HEAD.pack(frames.BLOCK, *facts, node.affine is not None, first, step))
             node.part = self._part
+            node.heads = {}
             node.unnamed = node.value is not None
         if node.unnamed:
             node.unnamed = False
@@ -243,7 +264,7 @@ class Recorder:
     def _after_write(self) -> None:
         if self._sync_always:
             self.journal.sync()
-        if self.journal.size_bytes > PART_BYTES:
+        if self.journal.sequence > PART_FRAMES or self.journal.size_bytes > PART_BYTES:
             self._open_part()
 
     # -- loops and arguments -----------------------------------------------------------------------------------------
@@ -313,9 +334,11 @@ class Recorder:
             "rank": self.rank, "world": self.world, "wall": self._wall0,
         }  # fmt: skip
         self.journal.open_part(frames.fact_body("hello", **facts))
+        self._other_frames += 1
         self._part = object()
         self._names = {}
         self.root.part = self._part
+        self.root.heads = {}
 
     def fact(self, kind: str, **facts: object) -> None:
         """Note something rare, with the next write."""
@@ -333,23 +356,25 @@ class Recorder:
 
     def flush(self) -> None:
         """Write what waits for the next record."""
-        with self._lock:
+        if not self._lock.acquire(timeout=_PATIENCE_S):
+            return
+        try:
             if self._busy or not self._pending or self.journal.fd < 0:
                 return
             self._busy = True
             try:
                 if self._failing and not self._recovered():
                     return
-                self.journal.append(self._take_pending())
+                bodies = self._take_pending()
+                self.journal.append(bodies)
+                self._other_frames += len(bodies)
                 self._after_write()
             except (OSError, RecordingFailed) as problem:
                 self._fail(problem)
             finally:
                 self._busy = False
-
-    def _short_write(self) -> None:
-        os.ftruncate(self.journal.fd, self.journal.size_bytes)
-        raise RecordingFailed("the disk is full")
+        finally:
+            self._lock.release()
 
     def _doubt(self) -> None:
         """An exception (Ctrl-C) came in the middle: whether the write happened is not certain, so go on in a new part."""
@@ -405,7 +430,7 @@ class Recorder:
 
     def after_fork_in_child(self, process: ProcessNumber, identity: ProcessIdentity) -> None:
         """Join the run as a process of one's own, with a journal of one's own, opened at the first record."""
-        self._lock = threading.RLock()
+        self._use_lock(threading.RLock())
         self._busy = False
         self._deferred = []
         self._pending = []
@@ -417,7 +442,7 @@ class Recorder:
         self.journal = JournalWriter(self.store.run(self.run), process, attempt)
         self._t0 = _now()
         self._wall0 = time.time()
-        self.records = self.lost = 0
+        self._other_frames = self.lost = 0
         self._part = None
         self._names = {}
         self._failing = True  # opens the journal with the first record

@@ -16,6 +16,8 @@ from rearview.model import ProcessNumber, RunId
 from rearview.store import frames
 
 PART_BYTES = 4 << 20
+PART_FRAMES = 1 << 16
+"""A part is closed when it has either: readers parse only the open part of a live run afresh."""
 SUFFIX = ".journal"
 
 
@@ -53,12 +55,20 @@ class JournalWriter:
         self.part = 0
         self.fd = -1
         self.sequence = 0
-        self.size_bytes = 0
+        """Of the next frame in the current part."""
+        self._frames_before = 0
+        self._synced = 0
+        """The sequence number up to which everything survives a power loss."""
+
+    @property
+    def frames(self) -> int:
+        """Frames written in all parts."""
+        return self._frames_before + self.sequence
+
+    @property
+    def size_bytes(self) -> int:
         """Bytes in the current part."""
-        self.total_bytes = 0
-        """Bytes in all parts so far."""
-        self.dirty = False
-        """Something was written since the last sync."""
+        return os.fstat(self.fd).st_size
 
     def open_part(self, hello: bytes) -> None:
         """Begin the next part; its first frame says who writes."""
@@ -67,9 +77,10 @@ class JournalWriter:
             self.sync()
             os.close(self.fd)
             self.fd = -1
+            self._frames_before -= 1  # the frame that closed it says nothing
         self.part += 1
-        self.sequence = 0
-        self.size_bytes = 0
+        self._frames_before += self.sequence
+        self.sequence = self._synced = 0
         self.fd = self._create()
         self.write(frames.MAGIC + frames.frame(0, hello))
         self.sequence = 1
@@ -100,16 +111,18 @@ class JournalWriter:
         except OSError as problem:
             raise RecordingFailed(f"cannot write to {self.folder.name}: {problem.strerror}") from problem
         if written != len(data):
-            os.ftruncate(self.fd, self.size_bytes)
-            raise RecordingFailed(f"cannot write to {self.folder.name}: the disk is full")
-        self.size_bytes += written
-        self.total_bytes += written
-        self.dirty = True
+            self.take_back(written)
+
+    def take_back(self, written: int) -> None:
+        """Undo a short write: the disk is full."""
+        os.ftruncate(self.fd, self.size_bytes - written)
+        raise RecordingFailed(f"cannot write to {self.folder.name}: the disk is full")
 
     def sync(self) -> None:
         """Make what was written survive a power loss. Safe beside `write`; an error is final."""
-        if self.dirty and self.fd >= 0:
-            self.dirty = False
+        sequence = self.sequence
+        if sequence != self._synced and self.fd >= 0:
+            self._synced = sequence
             os.fdatasync(self.fd) if hasattr(os, "fdatasync") else os.fsync(self.fd)
 
     def close(self) -> None:
