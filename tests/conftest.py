@@ -35,11 +35,11 @@ class RunsProgram(Protocol):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One profile for all property tests: no deadlines (timings are never asserted), more examples in a long run."""
+    """One profile for property tests that set no counts of their own: no deadlines (timings are never asserted)."""
     if importlib.util.find_spec("hypothesis"):
         from hypothesis import settings
 
-        settings.register_profile("house", deadline=None, max_examples=int(os.environ.get("REARVIEW_TEST_EXAMPLES", "100")))
+        settings.register_profile("house", deadline=None, max_examples=1000 if os.environ.get("REARVIEW_TEST_LONG") else 100)
         settings.load_profile("house")
 
 
