@@ -7,6 +7,7 @@ anything is written, and nothing that is there already is written over.
 from __future__ import annotations
 
 import difflib
+import io
 import os
 from pathlib import Path
 
@@ -89,51 +90,42 @@ def _file_diff(repository: Repository, path: str, old: objects.Entry | None, new
 
 
 def _lines(data: bytes) -> list[str]:
-    return [line.decode("utf-8", "backslashreplace") for line in data.split(b"\n")] if data else []
+    """Lines with their ends: with and without a newline are different lines."""
+    return [line.decode("utf-8", "backslashreplace") for line in io.BytesIO(data)]
 
 
 def _hunks(before: list[str], after: list[str]) -> str:
     """The hunks of a unified diff. Equal beginnings and ends are cut off first: matching costs the square of the rest."""
-    start = 0
-    while start < min(len(before), len(after)) and before[start] == after[start]:
-        start += 1
-    start = max(0, start - _CONTEXT_LINES)
-    end = 0
-    while end < min(len(before), len(after)) - start and before[-1 - end] == after[-1 - end]:
-        end += 1
-    end = max(0, end - _CONTEXT_LINES - 1)  # one more: the last, empty piece behind a final newline
+    start = _common(before, after)
+    end = _common(before[start:][::-1], after[start:][::-1])
+    start, end = max(0, start - _CONTEXT_LINES), max(0, end - _CONTEXT_LINES)
     matcher = difflib.SequenceMatcher(None, before[start : len(before) - end], after[start : len(after) - end])
     out = []
     for group in matcher.get_grouped_opcodes(_CONTEXT_LINES):
-        lines: list[str] = []
+        old = _range(start + group[0][1], start + group[-1][2])
+        new = _range(start + group[0][3], start + group[-1][4])
+        out.append(f"@@ -{old} +{new} @@\n")
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
-                lines += _marked(" ", before, start + i1, start + i2)
+                out += [_marked(" ", line) for line in before[start + i1 : start + i2]]
             else:
-                lines += _marked("-", before, start + i1, start + i2) + _marked("+", after, start + j1, start + j2)
-        if lines:
-            old = _range(start + group[0][1], start + group[-1][2], before)
-            new = _range(start + group[0][3], start + group[-1][4], after)
-            out.append(f"@@ -{old} +{new} @@\n" + "".join(lines))
+                out += [_marked("-", line) for line in before[start + i1 : start + i2]]
+                out += [_marked("+", line) for line in after[start + j1 : start + j2]]
     return "".join(out)
 
 
-def _marked(mark: str, lines: list[str], start: int, end: int) -> list[str]:
-    """Lines with their mark. The last piece of a text has no newline behind it: empty, it is no line at all."""
-    out = []
-    for k in range(start, end):
-        if k < len(lines) - 1:
-            out.append(f"{mark}{lines[k]}\n")
-        elif lines[k]:
-            out.append(f"{mark}{lines[k]}\n\\ No newline at end of file\n")
-    return out
+def _common(one: list[str], other: list[str]) -> int:
+    """How many lines at the beginning are the same."""
+    return next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _range(start: int, end: int, lines: list[str]) -> str:
-    if end == len(lines) and lines and not lines[-1]:
-        end -= 1
+def _marked(mark: str, line: str) -> str:
+    return mark + line if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
+
+
+def _range(start: int, end: int) -> str:
     count = end - start
-    return f"{start + (count > 0)},{count}" if count != 1 else f"{start + 1}"
+    return f"{start + 1}" if count == 1 else f"{start + (count > 0)},{count}"
 
 
 def export(store: Store, version: VersionId, path: str | None, to: Path) -> list[Path]:

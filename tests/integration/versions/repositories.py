@@ -14,7 +14,16 @@ HOOKS = (
     *("applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "pre-rebase"),
     *("post-checkout", "post-merge", "pre-push", "post-index-change", "reference-transaction", "fsmonitor-watchman", "pre-auto-gc"),
 )
-NAMES = ("train.py", "pkg/model.py", "with space/a b.py", "größe/naïve.py", os.fsdecode(b"no-text-\xff.py"), "conf/c.yaml", "notes.txt", "d.csv")
+NAMES = (
+    "train.py",
+    "pkg/model.py",
+    "with space/a b.py",
+    "größe/naïve.py",
+    os.fsdecode(b"no-text-\xff.py"),
+    "conf/c.yaml",
+    "notes.txt",
+    "d.csv",
+)
 _WHO = ("-c", "user.name=u", "-c", "user.email=u@example.org", "-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main")
 
 
@@ -27,7 +36,7 @@ def git(folder: Path, *arguments: str, check: bool = True) -> str:
 
 def write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path.write_bytes(os.fsencode(text))
 
 
 def fresh(folder: Path) -> Path:

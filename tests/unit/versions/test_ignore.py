@@ -61,6 +61,8 @@ def test_what_is_below_a_covered_folder_is_covered() -> None:
     assert not patterns.covers(b"third_party.py")
 
 
-@pytest.mark.parametrize(("pattern", "folder"), [("a/b/*.csv", "a/b"), ("*.csv", ""), ("/x.csv", ""), ("a/*/b/c", "a"), ("a/b/", "a"), ("a/**", "a")])
+@pytest.mark.parametrize(
+    ("pattern", "folder"), [("a/b/*.csv", "a/b"), ("*.csv", ""), ("/x.csv", ""), ("a/*/b/c", "a"), ("a/b/", "a"), ("a/**", "a")]
+)
 def test_where_a_pattern_can_match(pattern: str, folder: str) -> None:
     assert literal_folder(pattern.encode()) == folder.encode()

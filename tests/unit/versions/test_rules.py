@@ -12,7 +12,17 @@ SECRETS = [
     *("kaggle.json", "hf_token.txt", ".pypirc", "client_secret_123.json", "a/b/.env", ".aws/config", "home/.ssh/config"),
     *("secrets/db.yaml", "conf/credentials/x.py", "service_account.json", "github_token", "terraform.tfvars"),
 ]
-NOT_SECRETS = ["tokenizer.py", "token.py", "keys.py", "environment.py", "env.py", "key.py", "secretary.py", "tokenizer.json", "environments/a.py"]
+NOT_SECRETS = [
+    "tokenizer.py",
+    "token.py",
+    "keys.py",
+    "environment.py",
+    "env.py",
+    "key.py",
+    "secretary.py",
+    "tokenizer.json",
+    "environments/a.py",
+]
 
 
 @pytest.mark.parametrize("path", SECRETS)
@@ -33,7 +43,8 @@ def test_a_private_key_under_a_harmless_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["a.csv", "a.parquet", "x.NPY", "m.pt", "m.safetensors", "m.h5", "d.pkl", "a.png", "a.wav", "a.zip", "a.tar.gz", "a.sqlite", "a.pyc"]
+    "path",
+    ["a.csv", "a.parquet", "x.NPY", "m.pt", "m.safetensors", "m.h5", "d.pkl", "a.png", "a.wav", "a.zip", "a.tar.gz", "a.sqlite", "a.pyc"],
 )
 def test_data(path: str) -> None:
     assert rules.data(path)

@@ -20,7 +20,9 @@ def found(folder: Path, bounds: Bounds | None = None, **options: object) -> list
 
 
 def test_skips_what_is_not_the_users_own(tmp_path: Path) -> None:
-    make(tmp_path, "a.py", "pkg/b.py", "env1/pyvenv.cfg", "env1/lib/x.py", ".git/c.py", ".rearview/d.py", "node_modules/e.js", ".cache/f.py")
+    make(
+        tmp_path, "a.py", "pkg/b.py", "env1/pyvenv.cfg", "env1/lib/x.py", ".git/c.py", ".rearview/d.py", "node_modules/e.js", ".cache/f.py"
+    )
     make(tmp_path, "pkg/__pycache__/g.py", "lib/site-packages/h.py", "conda/conda-meta/history", "conda/x.py", "data/big.csv")
     assert found(tmp_path) == ["a.py", "pkg/b.py"]
 
