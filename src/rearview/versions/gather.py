@@ -109,7 +109,9 @@ class _Reader:
 class _Gathering:
     """One pass over the candidates."""
 
-    def __init__(self, reader: _Reader, candidates: Candidates, exclude: Patterns, bounds: Bounds, keep: Callable[[bytes], str]) -> None:
+    def __init__(
+        self, reader: _Reader, candidates: Candidates, exclude: Patterns, bounds: Bounds, deadline: float, keep: Callable[[bytes], str]
+    ) -> None:
         self.reader = reader
         self.candidates = candidates
         self.exclude = exclude
@@ -117,28 +119,32 @@ class _Gathering:
         self.keep = keep
         self.entries: dict[bytes, objects.Entry] = {}
         self.read_bytes = 0
-        self.deadline = time.monotonic() + bounds.seconds
+        self.new_files = 0
+        self.deadline = deadline
+        self.new = set(candidates.new) if candidates.git is not None else set()
         self.dirty = candidates.dirty
         self.hashed_bytes = 0
 
     def run(self) -> None:
         """The near files first, tracked before new: if a bound is hit, the far ones are missing."""
-        included = set(self.candidates.included)
-        tracked = self.candidates.tracked
-        order = [(path, tracked.get(path)) for path in sorted(included | set(tracked), key=_nearness)]
-        order += [(path, None) for path in sorted(set(self.candidates.new) - set(tracked) - included, key=_nearness)]
-        for count, (path, known) in enumerate(order):
-            if self._bound_hit(count):
-                self.reader.leave_out("past the bounds of a snapshot", path)
-                for rest, _ in order[count + 1 :]:
+        tracked, included = self.candidates.tracked, set(self.candidates.included)
+        groups = [set(tracked), included - set(tracked), set(self.candidates.new) - set(tracked) - included]
+        order = [path for paths in groups for path in sorted(paths, key=_nearness)]
+        for count, path in enumerate(order):
+            known = tracked.get(path)
+            if self._bound_hit(count, known is None):
+                for rest in order[count:]:
                     self.reader.leave_out("past the bounds of a snapshot", rest)
                 self.dirty = self.dirty or None
                 break
             self._take(path, known, path in included)
+        if self.entries.keys() & self.new:
+            self.dirty = True
 
-    def _bound_hit(self, count: int) -> bool:
+    def _bound_hit(self, count: int, is_new: bool) -> bool:
         return (
             len(self.entries) >= self.bounds.files
+            or (is_new and self.new_files >= self.bounds.new_files)
             or self.read_bytes >= self.bounds.total_bytes
             or (count % 64 == 63 and time.monotonic() > self.deadline)
         )
@@ -166,8 +172,9 @@ class _Gathering:
             mode = objects.EXECUTABLE if found.st_mode & 0o100 else objects.FILE
         entry = objects.Entry(mode, self.keep(kept))
         self.entries[path] = entry
-        if self.candidates.git is not None and not self.dirty:
-            self.dirty = known is None or _differs(data, entry.id if data is kept else None, found, known) or self.dirty
+        self.new_files += known is None
+        if known is not None and not self.dirty:
+            self.dirty = _differs(data, entry.id if data is kept else None, found, known) or self.dirty
 
     def _wanted(self, path: bytes, found: os.stat_result, tracked: bool, included: bool) -> bool:
         name = os.fsdecode(path)
@@ -240,9 +247,10 @@ def gather(
     project: Path, *, limit_bytes: int, include: Sequence[str], exclude: Sequence[str], bounds: Bounds, keep: Callable[[bytes], str]
 ) -> Gathered:
     """Read the project's source, giving each file's bytes to `keep`."""
+    deadline = time.monotonic() + bounds.seconds
     candidates = list_candidates(project, include, bounds)
     reader = _Reader(project, limit_bytes)
-    gathering = _Gathering(reader, candidates, Patterns.parse(os.fsencode(text) for text in exclude), bounds, keep)
+    gathering = _Gathering(reader, candidates, Patterns.parse(os.fsencode(text) for text in exclude), bounds, deadline, keep)
     gathering.run()
     facts = None if candidates.git is None else {**candidates.git, "dirty": gathering.dirty}
     return Gathered(gathering.entries, facts, [*candidates.notes, *reader.notes()])

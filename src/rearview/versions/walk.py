@@ -25,15 +25,17 @@ class Bounds:
 
     files: int = 20_000
     """Files taken."""
+    new_files: int = 2_000
+    """Files taken that nobody tracks: more of them are no project, but a home folder."""
     total_bytes: int = 128 << 20
     """Bytes read."""
     entries: int = 200_000
     """Names looked at in a walk."""
     folder_entries: int = 20_000
     """Names looked at in one folder: one with more is data."""
-    listing_s: float = 3.0
+    listing_s: float = 2.0
     """For finding the files."""
-    seconds: float = 15.0
+    seconds: float = 10.0
     """For everything."""
 
 
@@ -81,7 +83,7 @@ def find(project: bytes, wanted: Callable[[str], bool], bounds: Bounds, *, start
                     pending.append(_Folder(folder.path + name + b"/", folder.ignoring))
             elif wanted(os.fsdecode(folder.path + name)):
                 found.paths.append(folder.path + name)
-        if looked_at > bounds.entries or len(found.paths) > bounds.files or time.monotonic() > deadline:
+        if looked_at > bounds.entries or len(found.paths) > bounds.new_files or time.monotonic() > deadline:
             if pending:
                 found.notes.append(_cut_short(pending[0].path, looked_at))
             break

@@ -47,6 +47,9 @@ def test_tracked_text_of_any_name_and_new_source_but_nothing_ignored(project: Pa
     assert set(taken.files) == {".gitignore", "train.py", "notes.txt", "vocab", ".github/w.yml", "site-packages/own.py", "new.py"}
     assert any(".env" in note for note in taken.notes)
     with_more = take(project, include=["ignored.py", "*.csv"], exclude=["vocab"])
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "all")
+    assert (take(project, include=["ignored.py"]).git or {})["dirty"] is False, "what is ignored is not new"
     assert set(with_more.files) == (set(taken.files) - {"vocab"}) | {"ignored.py", "data.csv", "new.csv"}
 
 

@@ -190,6 +190,7 @@ def test_bounds_are_said(store: Store) -> None:
     assert set(taken.files) == {*(f"m{k:02}.py" for k in range(5)), "m19.py"}
     assert any("past the bounds" in note and "15 files" in note for note in taken.notes)
     assert len(take(store, bounds=Bounds(total_bytes=30)).files) == 3
+    assert len(take(store, bounds=Bounds(new_files=4)).files) == 4
 
 
 def test_unreadable_special_and_vanishing_files(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
