@@ -71,8 +71,8 @@ def _list(run: RunInfo, files: Mapping[str, str], cells: Mapping[str, bytes], as
         output.write("rearview.code/1", run=run.run, version=run.version, files=output.facts(files), cells=shown)
         return
     lines = [view.paint(f"run {run.run}  version {run.version}", "head")]
-    for path in sorted(set(files) - set(cells)):
-        lines.append(text.escape(path) + (view.paint("  (the script)", "dim") if path == run.filename else ""))
+    mark = {run.filename: view.paint("  (the script)", "dim")}
+    lines += [text.escape(path) + mark.get(path, "") for path in sorted(set(files) - set(cells))]
     for path, source in cells.items():
         lines += ["", view.paint(f"# --- {text.escape(path)}", "dim"), *_for_terminal(path, source, view)]
     screen.write(lines)

@@ -47,11 +47,11 @@ def exact(value: object) -> tuple[str, str]:
 
 def differences(left: Mapping[str, object], right: Mapping[str, object]) -> list[Difference]:
     """The keys that are not the same in both, in the order of the first, then of the second."""
-    found = []
-    for name in [*left, *(name for name in right if name not in left)]:
-        if name not in left or name not in right or exact(left[name]) != exact(right[name]):
-            found.append(Difference(name, left.get(name), right.get(name), name in left, name in right))
-    return found
+    return [
+        Difference(name, left.get(name), right.get(name), name in left, name in right)
+        for name in [*left, *(name for name in right if name not in left)]
+        if name not in left or name not in right or exact(left[name]) != exact(right[name])
+    ]
 
 
 def flat(facts: Mapping[str, object], above: str = "") -> dict[str, object]:

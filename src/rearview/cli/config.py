@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from rearview.cli import options, output, screen, tables, text
+from rearview.cli import options, output, screen, tables
+from rearview.errors import NoStore
 
 
 @click.command("config", short_help="Show each setting and where it came from.")
@@ -23,8 +24,9 @@ def command(as_json: bool, color: str) -> None:
     from rearview import config
     from rearview.store import layout
 
-    project, exists = layout.find_project(Path.cwd(), os.environ.get("REARVIEW_DIR"), Path.home())
+    project, _ = layout.find_project(Path.cwd(), os.environ.get("REARVIEW_DIR"), Path.home())
     settings = config.load(project)
+    store = _store()
     if as_json:
         entries = [
             {
@@ -39,7 +41,7 @@ def command(as_json: bool, color: str) -> None:
             }
             for setting in config.SETTINGS
         ]
-        output.write("rearview.config/1", project=str(project), has_store=exists, settings=output.facts(entries))
+        output.write("rearview.config/1", project=str(project), store=store, settings=output.facts(entries))
         return
     view = screen.of_stdout(color)
     columns = [
@@ -54,7 +56,17 @@ def command(as_json: bool, color: str) -> None:
         origin = settings.origin(setting.name)
         shown = _shown(settings[setting.name])
         rows.append([setting.name, shown, tables.Styled(origin, "dim" if origin == "default" else "odd"), setting.env, setting.help])
-    screen.write([f"project {text.escape(str(project))}", "", *tables.draw(columns, rows, view).lines])
+    places = tables.facts([("project", str(project)), ("store", store or "(none yet: the first run makes it)")], view, label=7)
+    screen.write([*places, "", *tables.draw(columns, rows, view).lines])
+
+
+def _store() -> str | None:
+    from rearview.cli import opening
+
+    try:
+        return str(opening.store().root)
+    except NoStore:
+        return None
 
 
 def _shown(value: object) -> str:

@@ -94,10 +94,11 @@ def _code(store: Store, left: RunInfo, right: RunInfo) -> tuple[str, str]:
 
 def _write_json(found: Comparison) -> None:
     def sides(differences: Sequence[compare.Difference]) -> output.Json:
-        return [
-            {"name": one.name, **({"left": output.plain(one.left)} if one.has_left else {}), **({"right": output.plain(one.right)} if one.has_right else {})}
-            for one in differences
-        ]
+        return [{"name": one.name, **there(one)} for one in differences]
+
+    def there(one: compare.Difference) -> dict[str, output.Json]:
+        has = {"left": one.has_left, "right": one.has_right}
+        return {side: output.plain(getattr(one, side)) for side in has if has[side]}
 
     def side(metric: metrics.Metric | None) -> output.Json:
         return None if metric is None else metrics.as_json(metric)

@@ -24,7 +24,7 @@ def guarded(command: Callable[[], object]) -> int:
     try:
         code = command()
         sys.stdout.flush()
-    except Exception as problem:
+    except Exception as problem:  # noqa: BLE001  the boundary: nothing is above it but the interpreter
         return _told(problem)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

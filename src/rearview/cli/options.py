@@ -19,7 +19,7 @@ color = click.option(
     help="Colours: on a terminal unless NO_COLOR is set, always, or never.",
 )
 
-where = click.option("--where", metavar="EXPR", help="Only what satisfies this expression, e.g. \"lr > 0.01 and acc > 0.9\".")
+where = click.option("--where", metavar="EXPR", help='Only what satisfies this expression, e.g. "lr > 0.01 and acc > 0.9".')
 
 in_run = click.option("--run", "run_ref", metavar="RUN", help="Only this run: an id or its beginning, a name, `last`, `last~2`.")
 
@@ -31,4 +31,11 @@ def run_argument(name: str = "run_ref", required: bool = True, nargs: int = 1) -
 
 def limit(default: int | None, what: str) -> Decorator:
     """`--limit N`, 0 for all."""
-    return click.option("--limit", type=click.IntRange(min=0), metavar="N", default=default, help=what)
+    return click.option("--limit", type=int, metavar="N", default=default, callback=_not_negative, help=what)
+
+
+def _not_negative(_ctx: click.Context, _option: click.Parameter, value: int | None) -> int | None:
+    # Instead of click's IntRange, which adds its range to the help text.
+    if value is not None and value < 0:
+        raise click.BadParameter(f"{value} is negative: 0 means all")
+    return value

@@ -62,7 +62,7 @@ def command(
     if as_json:
         output.write("rearview.plot/1", charts=[_as_json(drawable) for drawable in drawables])
     elif to is not None:
-        panels = [figure.Panel(d.name, d.x_title, [chart.Line(labels[s.run], s.points) for s in d.series]) for d in drawables]
+        panels = [figure.Panel(d.name, d.x_title, _lines(d, labels)) for d in drawables]
         to.write_bytes(figure.render(panels, kind))
         screen.note(f"wrote {text.escape(str(to))}")
     else:
@@ -74,18 +74,18 @@ def command(
 def _drawable(catalog: Catalog, name: str, x: str | None, run: str | None, where: str | None, limit: int) -> Drawable:
     from rearview.cli import series, tabular
 
-    dimension = x is None or x == name
-    table = catalog.table([name] if dimension else [name, str(x)], where=where, run=run)
-    columns = [column.name for column in table.columns]
-    if x is not None and x in columns[: columns.index(name)]:  # a loop: it is a column already, and not a name asked for
-        table = catalog.table([name], where=where, run=run)
-        columns = [column.name for column in table.columns]
+    table = catalog.table([name], where=where, run=run)
+    if x is not None and x not in table.names:  # no loop around the name, so a name that was logged too
+        table = catalog.table([name, x], where=where, run=run)
     tabular.notes(table)
-    found = series.drawable(name, columns, table.rows(), x)
-    newest = found.series[-limit:] if limit else found.series
-    if len(newest) < len(found.series):
-        screen.note(f"rearview: {text.count(len(found.series) - len(newest), 'earlier run')} of {text.escape(name)} not drawn, --limit 0 for all")
-    return Drawable(found.name, found.x_title, newest, found.not_numbers)
+    found = series.drawable(name, table.names, table.rows(), x)
+    runs = list(dict.fromkeys(one.run for one in found.series))
+    newest = set(runs[-limit:] if limit else runs)
+    if len(newest) < len(runs):
+        earlier = text.count(len(runs) - len(newest), "earlier run")
+        screen.note(f"rearview: {earlier} of {text.escape(name)} not drawn, --limit 0 for all")
+    shown = [one for one in found.series if one.run in newest]
+    return Drawable(found.name, found.x_title, shown, found.not_numbers)
 
 
 def _labels(runs: Mapping[str, RunInfo]) -> dict[str, str]:
@@ -100,13 +100,20 @@ def _labels(runs: Mapping[str, RunInfo]) -> dict[str, str]:
     return labels
 
 
+def _lines(drawable: Drawable, labels: Mapping[str, str]) -> list[chart.Line]:
+    return [chart.Line(labels[one.run] + (f"  process {one.process}" if one.process else ""), one.points) for one in drawable.series]
+
+
 def _as_json(drawable: Drawable) -> output.Json:
-    series = [{"run": one.run, "x": [x for x, _ in one.points], "y": [y for _, y in one.points]} for one in drawable.series]
+    series = [
+        {"run": one.run, "process": one.process or None, "x": [x for x, _ in one.points], "y": [y for _, y in one.points]}
+        for one in drawable.series
+    ]
     return {"name": drawable.name, "x": drawable.x_title, "series": output.facts(series)}
 
 
 def _in_terminal(drawable: Drawable, labels: Mapping[str, str], view: screen.Screen) -> list[str]:
-    lines = [chart.Line(labels[series.run], series.points) for series in drawable.series]
+    lines = _lines(drawable, labels)
     title = f"{text.escape(drawable.name)}  by {text.escape(drawable.x_title)}"
     height = max(6, min(16, view.height - len(lines) - 6))
     paint = (lambda char, k: view.paint(char, COLOURS[k % len(COLOURS)])) if view.colour else None

@@ -29,7 +29,7 @@ def command(run_refs: tuple[str, ...], yes: bool, as_json: bool) -> None:
         raise UsageError(f"run {going_on[0].run} is still running: end it first; nothing was removed")
     if not yes:
         for run in chosen.values():
-            facts = [run.run, text.escape(run.name or ""), text.moment(run.tstamp), runs.how_it_ended(run), text.size(run.size_bytes)]
+            facts = [run.run, run.name or "", text.moment(run.tstamp), runs.how_it_ended(run), text.size(run.size_bytes)]
             screen.note("  " + "  ".join(text.escape(fact) for fact in facts if fact))
         if not sys.stdin.isatty():
             raise UsageError("rm asks before it removes, and there is nobody to ask: add --yes")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rearview.cli import options, output, screen, tables, text
+from rearview.errors import EXIT_NOTHING_MATCHED, EXIT_OK
+from rearview.store.runs import list_runs
 
 if TYPE_CHECKING:
     from rearview.catalog.runs import RunInfo
@@ -22,7 +24,8 @@ STATUS_STYLES = {"running": "busy", "finished": "good", "failed": "bad", "killed
 @options.limit(LIMIT, f"At most N runs, the newest; 0 for all.  [default: {LIMIT}]")
 @options.as_json
 @options.color
-def command(where: str | None, limit: int, as_json: bool, color: str) -> None:
+@click.pass_context
+def command(ctx: click.Context, where: str | None, limit: int, as_json: bool, color: str) -> None:
     """List the runs: when, name, script, version, how it ended, how long it took, args, last values.
 
     The newest run is the last row, nearest to the prompt. With --where, a run is listed if any of its rows satisfies
@@ -31,9 +34,9 @@ def command(where: str | None, limit: int, as_json: bool, color: str) -> None:
     from rearview.cli import opening
 
     with opening.catalog() as catalog:
-        # One more than asked for says whether there are earlier ones; their number is worth a second look only then.
-        found = catalog.runs(where=where, limit=limit + 1 if limit else None)
-        total = len(found) if not limit or len(found) <= limit else len(catalog.runs(where=where))
+        # Runs are described one by one: without a clause only those that are shown, the others are merely counted.
+        found = catalog.runs(where=where, limit=(limit or None) if where is None else None)
+        total = len(found) if where is not None else len(list_runs(catalog.store))
     shown = found[: limit or None][::-1]
     if as_json:
         output.write("rearview.runs/1", total=total, runs=[as_facts(run) for run in shown])
@@ -42,6 +45,7 @@ def command(where: str | None, limit: int, as_json: bool, color: str) -> None:
     else:
         view = screen.of_stdout(color)
         screen.write(listing(shown, total - len(shown), view, dt.datetime.now(dt.UTC)))
+    ctx.exit(EXIT_OK if found else EXIT_NOTHING_MATCHED)
 
 
 def as_facts(run: RunInfo) -> output.Json:

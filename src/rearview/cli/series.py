@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from rearview.cli.chart import Point
@@ -14,15 +15,22 @@ from rearview.cli.chart import Point
 DIMENSIONS = ("projid", "run", "tstamp", "filename")
 """The dimension columns every table begins with; a column per loop follows."""
 
+PROCESS = "process"
+"""A dimension column behind those where several processes of a run logged."""
+
 ROW_NUMBER = "row"
+
+Line = tuple[str, str]
+"""Run and process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The points of one name in one run."""
+    """The points of one name in one run, or in one process of it where several logged it."""
 
     run: str
     points: list[Point]
+    process: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +62,15 @@ def drawable(name: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]],
     """
     at = _last_index(columns, name)
     run_at = columns.index("run")
-    groups: dict[str, list[tuple[Any, ...]]] = {}
+    process_at = columns.index(PROCESS) if PROCESS in columns[: len(DIMENSIONS) + 1] else None
+    groups: dict[Line, list[tuple[Any, ...]]] = {}
     for row in rows:
         if row[at] is not None:
-            groups.setdefault(row[run_at], []).append(row)
+            groups.setdefault((row[run_at], "" if process_at is None else str(row[process_at])), []).append(row)
     x_title, x_at = _x_axis(columns, at, groups, x)
     series = []
     lost = 0
-    for run, of_run in groups.items():
+    for (run, process), of_run in groups.items():
         points: list[Point] = []
         for k, row in enumerate(of_run):
             across = float(k) if x_at is None else as_number(row[x_at])
@@ -71,7 +80,7 @@ def drawable(name: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]],
             else:
                 points.append((across, up))
         if points:
-            series.append(Series(run, points))
+            series.append(Series(run, points, process))
     return Drawable(name, x_title, series, lost)
 
 
@@ -80,11 +89,11 @@ def _last_index(columns: Sequence[str], name: str) -> int:
     return len(columns) - 1 - list(reversed(columns)).index(name)
 
 
-def _x_axis(columns: Sequence[str], at: int, groups: dict[str, list[tuple[Any, ...]]], x: str | None) -> tuple[str, int | None]:
+def _x_axis(columns: Sequence[str], at: int, groups: dict[Line, list[tuple[Any, ...]]], x: str | None) -> tuple[str, int | None]:
     if x is not None:
         return x, _last_index(columns, x)
-    if at > len(DIMENSIONS):
-        innermost = at - 1
+    innermost = at - 1
+    if columns[innermost] not in (*DIMENSIONS, PROCESS):
         if all(_rises([row[innermost] for row in of_run]) for of_run in groups.values()):
             return columns[innermost], innermost
     return ROW_NUMBER, None
@@ -93,4 +102,4 @@ def _x_axis(columns: Sequence[str], at: int, groups: dict[str, list[tuple[Any, .
 def _rises(values: Sequence[object]) -> bool:
     numbers = [as_number(value) for value in values]
     known = [number for number in numbers if number is not None]
-    return len(known) == len(numbers) and all(a < b for a, b in zip(known, known[1:], strict=False))
+    return len(known) == len(numbers) and all(a < b for a, b in pairwise(known))

@@ -11,7 +11,8 @@ import click
 from rearview.cli import metrics, options, output, runs, screen, tables, text
 
 if TYPE_CHECKING:
-    from rearview.catalog.runs import RunDetail, RunInfo
+    from rearview.catalog.detail import RunDetail
+    from rearview.catalog.runs import RunInfo
 
 TRACEBACK_LINES = 12
 Facts = list[tuple[str, tables.Cell]]

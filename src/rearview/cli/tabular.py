@@ -53,7 +53,7 @@ def show(table: Table, view: screen.Screen, limit: int | None) -> list[str]:
     names = [column.name for column in table.columns]
     rows = table.rows()
     shown, gap, hidden = tables.elide(rows, SHOWN_ROWS if limit is None else limit)
-    columns = [_column(name, k, [row[k] for row in shown]) for k, name in enumerate(names)]
+    columns = [_column(name, [row[k] for row in shown]) for k, name in enumerate(names)]
     to_text = _texts(names, shown)
     drawn = tables.draw(columns, [[to_text(k, item) for k, item in enumerate(row)] for row in shown], view)
     lines = drawn.lines
@@ -63,7 +63,7 @@ def show(table: Table, view: screen.Screen, limit: int | None) -> list[str]:
     return lines
 
 
-def _column(name: str, place: int, values: Sequence[object]) -> tables.Column:
+def _column(name: str, values: Sequence[object]) -> tables.Column:
     numbers = [value for value in values if value is not None]
     right = bool(numbers) and all(isinstance(value, (int, float)) for value in numbers)
     weight = 0 if name == "run" else _SPARE.get(name, 1)

@@ -16,6 +16,7 @@ _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _JOINERS = "\u200c\u200d"  # needed by scripts and emoji, and they only join: they neither reorder nor hide
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls (C0, DEL, C1), formats (bidi, tags), surrogates, line separators
 
+_MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 ELLIPSIS = "…"
 _MANY_MARKS = 4
 """Marks that may stack on one character; more would run into the lines above and below."""
@@ -88,7 +89,7 @@ def shorten(text: str, columns: int, keep: str = "start") -> str:
     if keep == "end":
         return ELLIPSIS + "".join(reversed(_take(reversed(text), columns - 1)))
     start = "".join(_take(text, columns - 1))
-    if keep == "words" and " " in start:
+    if keep == "words" and start.rfind(" ") > columns // 2:  # unless that would waste half of the room
         return start[: start.rindex(" ") + 1] + ELLIPSIS
     return start + ELLIPSIS
 
@@ -218,8 +219,8 @@ def when(time: dt.datetime, now: dt.datetime) -> str:
     if time.date() == now.date():
         return time.strftime("%H:%M:%S")
     # Month names are ours: strftime's depend on the locale.
-    month = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()[time.month - 1]
-    return f"{month} {time.day:2d} {time:%H:%M}" if time.year == now.year else time.strftime("%Y-%m-%d")
+    month = 3 * time.month - 3
+    return f"{_MONTHS[month : month + 3]} {time.day:2d} {time:%H:%M}" if time.year == now.year else time.strftime("%Y-%m-%d")
 
 
 def short_ids(ids: Iterable[str], at_least: int = 7) -> Callable[[str], str]:

@@ -22,7 +22,9 @@ Look = Callable[[], "tuple[RunInfo, list[metrics.Metric]]"]
 
 @click.command("watch", short_help="Follow a run while it goes on.")
 @options.run_argument(required=False)
-@click.option("--every", "every_s", type=click.FloatRange(min=0.1), metavar="SECONDS", default=EVERY_S, show_default=True, help="How often to look.")
+@click.option(
+    "--every", "every_s", type=click.FloatRange(min=0.1), metavar="SECONDS", default=EVERY_S, help="How often to look.  [default: 1]"
+)
 @options.as_json
 @options.color
 def command(run_ref: str | None, every_s: float, as_json: bool, color: str) -> None:

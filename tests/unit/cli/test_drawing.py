@@ -36,7 +36,7 @@ def test_chart_of_a_rising_line() -> None:
     assert rows[0].startswith("1.0 ┤") and rows[0].endswith("⠔⠊")
     assert rows[4].startswith("0.0 ┤⡠")
     assert rows[5] == "    └" + "─" * 15
-    assert rows[6].split() == ["0", "1"]
+    assert rows[6].split() == ["0", "0.5", "1"]
 
 
 def test_a_constant_stands_in_the_middle() -> None:

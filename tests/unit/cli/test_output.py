@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from rearview.cli import csvs, output
 
-scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(), st.dates(), st.datetimes(), st.complex_numbers())
-values = st.recursive(
-    scalars, lambda inner: st.one_of(st.lists(inner), st.tuples(inner), st.dictionaries(st.one_of(st.text(), st.integers()), inner)), max_leaves=8
-)
+numbers = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.complex_numbers())
+scalars = st.one_of(numbers, st.text(), st.binary(), st.dates(), st.datetimes())
+keys = st.one_of(st.text(), st.integers())
+values = st.recursive(scalars, lambda inner: st.one_of(st.lists(inner), st.tuples(inner), st.dictionaries(keys, inner)), max_leaves=8)
 
 
 @given(values)

@@ -34,7 +34,12 @@ def test_wide_columns_give_first_and_heavy_ones_go() -> None:
     st.integers(20, 140),
 )
 def test_no_line_is_wider_than_the_screen(rows: list[list[str]], width: int) -> None:
-    columns = [tables.Column("a"), tables.Column("b", align="right", weight=1), tables.Column("c", weight=2), tables.Column("d", keep="end")]
+    columns = [
+        tables.Column("a"),
+        tables.Column("b", align="right", weight=1),
+        tables.Column("c", weight=2),
+        tables.Column("d", keep="end"),
+    ]
     drawn = tables.draw(columns, rows, at(width))
     assert len(drawn.lines) == len(rows) + 1
     assert all(text.width(line) <= width for line in drawn.lines)

@@ -139,4 +139,5 @@ def test_short_ids_stay_apart() -> None:
 def test_pairs_show_whole_pairs() -> None:
     values: dict[str, object] = {"lr": 0.001, "batch": 32, "note": "x" * 100}
     assert text.pairs(values, 20) == "lr=0.001 batch=32 …"
+    assert text.pairs(values, 17) == "lr=0.001 batch=3…"
     assert text.pairs({"a\n": "b\x1b"}) == "a\\n=b\\x1b"
