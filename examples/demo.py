@@ -77,7 +77,8 @@ def main() -> None:
     do("plot", "loss", "--where", "name in ('slow', 'fast')")
 
     tell("That is all of it. The store is the folder .rearview in")
-    print(f"   {project}\nTry there: rearview show fast; rearview sql \"select name, status, records from runs\"; rearview code sgd train.py")
+    print(f"   {project}")
+    print("Try there: rearview show fast; rearview sql \"select name, status, records from runs\"; rearview code sgd train.py")
 
 
 if __name__ == "__main__":

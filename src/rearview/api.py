@@ -121,7 +121,7 @@ def _say_notes(notes: Iterable[str]) -> None:
     import sys
 
     for note in notes:
-        print(f"rearview: {note}", file=sys.stderr)
+        sys.stderr.write(f"rearview: {note}\n")
 
 
 def _as(table: Any, as_: str | None) -> Any:

@@ -36,7 +36,7 @@ class Setting:
 SETTINGS: tuple[Setting, ...] = (
     Setting("record", True, "REARVIEW", "record at all; `off` turns every call into its plain meaning"),
     Setting("quiet", False, "REARVIEW_QUIET", "do not print the store's path and the line at the end of a run"),
-    Setting("sync", "second", "REARVIEW_SYNC", "what a power loss may take: the last `second`, or nothing (`always`)", ("second", "always")),
+    Setting("sync", "second", "REARVIEW_SYNC", "what a power loss may take: the last `second` or nothing (`always`)", ("second", "always")),
     Setting("source_limit", 1 << 20, "REARVIEW_SOURCE_LIMIT", "largest source file taken into a version, in bytes"),
     Setting("include", (), "REARVIEW_INCLUDE", "more files to take into versions, as patterns"),
     Setting("exclude", (), "REARVIEW_EXCLUDE", "files never to take into versions, as patterns"),

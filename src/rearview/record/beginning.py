@@ -67,13 +67,10 @@ def take_source(store: Store, project: Path, program: source.Program, settings: 
         extra["command.py"] = command.encode("utf-8", "surrogateescape")
     script = program.path if program.how in ("script", "module") else None
     script_source = firsts.script_source if program.how == "script" else None
-    taken = snapshot.take(
+    return snapshot.take(
         store, project, script=script, script_source=script_source, extra=extra,
         limit_bytes=settings["source_limit"], include=settings["include"], exclude=settings["exclude"],
     )  # fmt: skip
-    for note in taken.notes:
-        say(note)
-    return taken
 
 
 def _relative(path: Path, project: Path) -> str:
@@ -118,3 +115,12 @@ def greet(ground: Ground, quiet: bool) -> None:
         say(f"the folder {ground.project} cannot be written: recording to {ground.store.root} instead")
     elif ground.fresh and not quiet:
         say(f"recording to {ground.store.root} (it ignores itself in git; `rearview runs` shows what is there)")
+    for note in ground.snapshot.notes if ground.snapshot else ():
+        # What is left out of versions is said with the first run and shown by `rearview show`; about the script itself, always.
+        if ground.fresh or (ground.program.path is not None and note.startswith((_script(ground), f"the script {_script(ground)}"))):
+            say(note)
+
+
+def _script(ground: Ground) -> str:
+    assert ground.program.path is not None
+    return _relative(ground.program.path, ground.project)

@@ -8,13 +8,13 @@ import sys
 
 sys.path.pop(0)  # the folder of this file, before anything else is imported
 
-import atexit  # noqa: E402
-import json  # noqa: E402
-import os  # noqa: E402
-import signal  # noqa: E402
-from importlib.machinery import SourceFileLoader  # noqa: E402
-from types import ModuleType, TracebackType  # noqa: E402
-from typing import Any  # noqa: E402
+import atexit
+import json
+import os
+import signal
+from importlib.machinery import SourceFileLoader
+from types import ModuleType, TracebackType
+from typing import Any
 
 _interrupted = False
 

@@ -43,7 +43,7 @@ class OpenRun:
     """Inside a `with`."""
     outer_node: loops.Node | None = None
     outer_mark: str | None = None
-    kept: notes.Kept = field(default_factory=lambda: notes.Kept())
+    kept: notes.Kept = field(default_factory=notes.Kept)
 
 
 _open: list[OpenRun] = []
@@ -159,6 +159,8 @@ def _begin(explicit: bool, name: str | None, tags: Sequence[str], notes_text: st
     if ground.snapshot is not None:
         _keeper.to_sync += ground.snapshot.written
     if not joined:
+        if ground.snapshot is not None and ground.snapshot.notes:
+            recorder.fact("left_out", notes=list(ground.snapshot.notes))
         notes.at_start(run)
         beginning.greet(ground, run.settings["quiet"])
     recorder.fact("streams", **environment.streams(firsts.python_random))

@@ -93,7 +93,7 @@ def _keep_inputs(run: OpenRun) -> None:
 
 def _describe(path: str, mode: str, run: OpenRun) -> list[object]:
     root = os.path.join(run.project, "")
-    shown = path[len(root) :] if path.startswith(root) else path
+    shown = path.removeprefix(root)
     try:
         facts = os.stat(path)
     except OSError:

@@ -91,11 +91,9 @@ def cell_path(number: int) -> str:
 
 def tree_path(project: Path, file: str) -> str:
     """Where a file stands in a version: relative to the project, or under `external/`."""
-    root = os.path.join(project, "")
     real = os.path.realpath(file)
-    for candidate in (file, real):
-        if candidate.startswith(root) or candidate.startswith(os.path.join(os.path.realpath(project), "")):
-            base = project if candidate.startswith(root) else os.path.realpath(project)
+    for base, candidate in ((str(project), file), (os.path.realpath(project), file), (os.path.realpath(project), real)):
+        if candidate.startswith(os.path.join(base, "")):
             return os.path.relpath(candidate, base)
     return f"{EXTERNAL}/{_package_relative(real)}"
 
