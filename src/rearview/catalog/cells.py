@@ -94,7 +94,7 @@ class Cell:
             raise Damaged(f"object {self.object_key} has {len(data)} bytes, its record says {self.size_bytes}; run `rearview check`")
         try:
             return loading.load(self._summary, data, original=as_ is None)
-        except (ValueError, TypeError, KeyError, IndexError, OverflowError, RuntimeError, AttributeError) as problem:
+        except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, RuntimeError, AttributeError) as problem:
             raise Damaged(f"object {self.object_key} does not fit its record ({problem}); run `rearview check`") from problem
 
     def as_json(self) -> dict[str, Any]:

@@ -206,6 +206,9 @@ def _torch_quantised(torch: Any, summary: ArraySummary, data: bytes) -> Any:
     if details["quantised"] == "per_tensor_affine":
         return torch._make_per_tensor_quantized_tensor(parts[0], details["scale"], details["zero_point"])
     numbers, scales, zero_points = parts
+    channels = (summary.shape[details["axis"]],)
+    if tuple(scales.shape) != channels or tuple(zero_points.shape) != channels:  # torch would read past their end
+        raise ValueError("scales for another number of channels")
     return torch._make_per_channel_quantized_tensor(numbers, scales, zero_points, details["axis"])
 
 
@@ -232,12 +235,25 @@ def _tensorflow(summary: ArraySummary, data: bytes) -> Any:
 # pictures
 
 
-def _picture_array(np: Any, summary: ArraySummary, data: bytes) -> Any:
+def _check_picture(summary: ArraySummary, data: bytes) -> str:
+    """The mode of a picture whose size fits its bytes: nothing larger is allocated."""
     mode = summary.details.get("mode", "")
+    height, width = summary.shape[:2]
+    if mode == "1":
+        expected = height * ((width + 7) // 8)  # eight pixels a byte, rows padded
+    else:
+        expected = math.prod(summary.shape) * int(_BANDS.get(mode, "|u1")[2:])
+    if expected != len(data):
+        raise ValueError(f"{len(data)} bytes for a picture of {expected}")
+    return str(mode)
+
+
+def _picture_array(np: Any, summary: ArraySummary, data: bytes) -> Any:
+    mode = _check_picture(summary, data)
     if mode != "1":
         return _filled(np, np.dtype(_BANDS.get(mode, "|u1")), summary.shape, data)
     height, width = summary.shape
-    rows = _filled(np, np.dtype("|u1"), (height, (width + 7) // 8), data)  # eight pixels a byte, rows padded
+    rows = _filled(np, np.dtype("|u1"), (height, (width + 7) // 8), data)
     return np.unpackbits(rows, axis=1, count=width).astype(np.bool_)
 
 
@@ -247,7 +263,9 @@ def _pil(summary: ArraySummary, data: bytes) -> Any:
         return None
     details = summary.details
     height, width = summary.shape[:2]
-    image = images.frombytes(details["mode"], (width, height), data)
+    image = images.frombytes(_check_picture(summary, data), (width, height), data)
+    if image.tobytes() != data:
+        raise ValueError("a picture of another mode")
     if "palette" in details:
         mode, palette = details["palette"]
         image.putpalette(palette, mode)

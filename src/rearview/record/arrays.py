@@ -49,7 +49,7 @@ def from_numpy(np: Any, array: Any, kind: str = "numpy") -> Whole:
     if name == "MaskedArray":
         return _masked(np, array, details)
     data = array.tobytes()
-    figures = summaries.of_numpy(np, np.frombuffer(data, dtype=array.dtype))
+    figures = summaries.of_numpy(np, np.frombuffer(data, dtype=array.dtype)) if data else Figures()
     return Whole(kind, str(array.dtype), tuple(array.shape), data, figures, details)
 
 

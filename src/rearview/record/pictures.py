@@ -43,14 +43,14 @@ def _whole_numbers(value: object) -> bool:
 def _pil_figures(image: Any, data: bytes) -> Figures:
     dtype = _DTYPES.get(image.mode, "uint8")
     np = sys.modules.get("numpy")
-    if dtype in ("uint8", "bool"):
+    if dtype == "bool":  # PIL counts two colours as 0 and 255
         counts = image.histogram()
-        together = [sum(counts[value::256]) for value in range(256)]
-        # PIL counts the pixels of a two-coloured picture as 0 and 255
-        return summaries.of_counts([together[0], together[255]] if dtype == "bool" else together)
-    if np is None:
-        return Figures()  # nothing here reads wider numbers quickly without NumPy
-    return summaries.of_numpy(np, np.frombuffer(data, dtype=np.dtype(dtype)))
+        return summaries.of_counts([counts[0], counts[255]])
+    if np is not None:
+        return summaries.of_numpy(np, np.frombuffer(data, dtype=np.dtype(dtype))) if data else Figures()
+    if dtype == "uint8":
+        return summaries.of_counts([data.count(value) for value in range(256)])
+    return Figures()  # nothing here reads wider numbers quickly without NumPy
 
 
 def from_figure(figure: Any) -> Whole:
@@ -68,5 +68,6 @@ def from_figure(figure: Any) -> Whole:
         for artist, was in stale:
             artist._stale = was  # the property would tell the canvas to draw
     data = bytes(renderer.buffer_rgba())
-    counts = [data.count(value) for value in range(256)]
-    return Whole("figure", "uint8", (height, width, 4), data, summaries.of_counts(counts), {"dpi": float(figure.dpi)})
+    np: Any = sys.modules["numpy"]  # matplotlib itself needs it
+    shown = summaries.of_numpy(np, np.frombuffer(data, dtype=np.uint8))
+    return Whole("figure", "uint8", (height, width, 4), data, shown, {"dpi": float(figure.dpi)})

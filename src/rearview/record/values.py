@@ -89,18 +89,16 @@ class _Walk:
 
     def pairs(self, items: list[tuple[Any, Any]], depth: int, name: str) -> dict[Any, object]:
         result: dict[Any, object] = {}
+        keys = _Walk(_no_key)
         for key, item in items:
-            plain = self.visit(key, depth + 1)
-            if _has_summary(plain):
-                raise Unstorable(f"a {name} with an array in a key cannot be kept; use text or numbers as keys")
-            result[plain] = self.visit(item, depth + 1)
+            result[keys.visit(key, depth + 1)] = self.visit(item, depth + 1)
         if len(result) != len(items):
             raise Unstorable(f"a {name} with keys that are equal once they are plain values; log it with text keys")
         return result
 
 
-def _has_summary(key: object) -> bool:
-    return isinstance(key, ArraySummary) or (isinstance(key, tuple) and any(map(_has_summary, key)))
+def _no_key(data: bytes) -> str:
+    raise Unstorable(f"a dict with an array of {len(data)} bytes in a key; use text or numbers as keys")
 
 
 def _first_line(problem: Exception) -> str:
@@ -112,7 +110,7 @@ def _loaded(module: str, name: str) -> Any:
     return getattr(sys.modules.get(module), name, ())
 
 
-def _read(value: Any) -> object:  # noqa: PLR0911 (one branch per library)
+def _read(value: Any) -> object:  # one branch per library
     """A plain value, or a `Whole`."""
     if isinstance(value, _loaded("numpy", "generic")):
         return _numpy_scalar(sys.modules["numpy"], value)

@@ -9,12 +9,12 @@ more than the bytes at hand explain, and raises `Damaged` on anything malformed.
 from __future__ import annotations
 
 import datetime as dt
-import re
 import struct
 from typing import Any
 
 from rearview.errors import Damaged, Unstorable
 from rearview.model import ArraySummary
+from rearview.store import moments
 
 MAX_DEPTH = 64
 MAX_BYTES = 1 << 30
@@ -31,7 +31,6 @@ _DELTA = struct.Struct("<iII")
 _I64_MIN, _I64_MAX = -(2**63), 2**63 - 1
 
 _PLAIN_KEYS = frozenset({str, int, float, bool, bytes, type(None)})
-_ZONE = re.compile(r"[A-Za-z0-9_+-]{1,40}(/[A-Za-z0-9_+-]{1,40}){0,3}", re.ASCII)
 
 _SUMMARY_FIELDS = (
     "kind", "dtype", "shape", "minimum", "maximum", "mean", "nan_count", "histogram", "object_key", "size_bytes", "details",
@@ -150,9 +149,9 @@ class _Writer:
 
     def when(self, value: dt.date | dt.time | dt.timedelta) -> None:
         try:
-            plain = _plain_when(value)
+            plain = moments.plain(value)
             same = type(plain) is type(value) or bool(plain == value)
-            written, zone = (plain.isoformat(), _zone_key(plain)) if not isinstance(plain, dt.timedelta) else ("", "")
+            written, zone = (plain.isoformat(), moments.zone_key(plain)) if not isinstance(plain, dt.timedelta) else ("", "")
         except Exception as problem:  # a tzinfo or a subclass is the user's code
             raise Unstorable(f"{type_name(value)} is not a date that can be kept: {problem}") from problem
         if not same:
@@ -165,74 +164,11 @@ class _Writer:
             self.text(b"D", written)
 
     def moment(self, value: dt.datetime | dt.time, written: str, zone: str) -> None:
-        if not _comes_back(value, written, zone):
+        if not moments.comes_back(value, written, zone):
             raise Unstorable(f"a {type_name(value)} whose time zone ({type_name(value.tzinfo)}) cannot be kept; convert it to UTC")
         self.out.append((b"M" if isinstance(value, dt.datetime) else b"t") + (b"\x01" if value.fold else b"\x00"))
         self.text(b"s", written)
         self.text(b"s", zone)
-
-
-def _plain_when(value: dt.date | dt.time | dt.timedelta) -> dt.date | dt.time | dt.timedelta:
-    """The same date as the standard type: subclasses print, compare and count in their own ways."""
-    if type(value) in (dt.date, dt.datetime, dt.time, dt.timedelta):
-        return value
-    if isinstance(value, dt.timedelta):
-        return dt.timedelta(value.days, value.seconds, value.microseconds)
-    if isinstance(value, dt.datetime):
-        clock = (value.hour, value.minute, value.second, value.microsecond)
-        return dt.datetime(value.year, value.month, value.day, *clock, tzinfo=value.tzinfo, fold=value.fold)
-    if isinstance(value, dt.time):
-        return dt.time(value.hour, value.minute, value.second, value.microsecond, tzinfo=value.tzinfo, fold=value.fold)
-    return dt.date(value.year, value.month, value.day)
-
-
-def _zone_key(value: dt.date | dt.time) -> str:
-    """The name of a time zone that can be found again by its name, else nothing: the offset is in the text."""
-    import zoneinfo
-
-    zone = getattr(value, "tzinfo", None)
-    key = zone.key if isinstance(zone, zoneinfo.ZoneInfo) else None
-    return key if isinstance(key, str) and _find_zone(key) is not None else ""
-
-
-def _find_zone(key: str) -> dt.tzinfo | None:
-    import zoneinfo
-
-    if not _ZONE.fullmatch(key):
-        return None
-    try:
-        return zoneinfo.ZoneInfo(key)
-    except (LookupError, ValueError, OSError, ImportError):
-        return None
-
-
-def _comes_back(value: dt.datetime | dt.time, written: str, zone: str) -> bool:
-    try:
-        back = _read_moment(written, zone, value.fold, is_datetime=isinstance(value, dt.datetime))
-    except (ValueError, TypeError):
-        return False
-    same_zone = (back.tzinfo is None) == (value.tzinfo is None)
-    same_clock = back.replace(tzinfo=None) == value.replace(tzinfo=None)
-    return same_zone and same_clock and back.utcoffset() == value.utcoffset() and back.fold == value.fold
-
-
-def _read_moment(written: str, zone: str, fold: int, *, is_datetime: bool) -> dt.datetime | dt.time:
-    kind: type[dt.datetime] | type[dt.time] = dt.datetime if is_datetime else dt.time
-    value = kind.fromisoformat(written).replace(fold=fold)
-    if value.isoformat() != written:
-        raise ValueError("a date in another form")
-    if not zone:
-        return value
-    found = _find_zone(zone)
-    offset = value.utcoffset()
-    if found is not None:
-        named = value.replace(tzinfo=found)
-        if named.utcoffset() == offset:
-            return named
-    if offset is None:
-        raise ValueError(f"time zone {zone!r} is not known on this machine (`pip install tzdata`)")
-    # Another machine may not know the zone, or know other rules for it: the instant stays, the name is all that is left.
-    return value.replace(tzinfo=dt.timezone(offset, zone))
 
 
 def decode(data: bytes) -> Any:
@@ -327,7 +263,7 @@ def _decode_moment(data: bytes, at: int, tag: bytes) -> tuple[Any, int]:
     if data[at : at + 1] != b"s":
         raise ValueError("a date without a zone")
     zone, at = _decode_text(data, at + 1)
-    return _read_moment(text, zone, fold, is_datetime=tag == b"M"), at
+    return moments.read(text, zone, fold, is_datetime=tag == b"M"), at
 
 
 def _summary(fields: Any) -> ArraySummary:
