@@ -12,7 +12,7 @@ from typing import Any
 from rearview import config
 from rearview.model import ProcessIdentity, RunId
 from rearview.record import arguments, environment, firsts, process, source
-from rearview.record.recorder import say
+from rearview.record.say import say
 from rearview.store import layout, runs
 from rearview.store.layout import Store
 from rearview.versions import snapshot

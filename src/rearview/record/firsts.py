@@ -73,11 +73,12 @@ def _after_fork_in_child() -> None:
 
 def take_script(path: str, source: bytes) -> None:
     """The launcher knows the script before it runs."""
-    global script_path, script_source  # noqa: PLW0603
+    global script_path, script_source
     script_path, script_source = path, source
 
 
 def read(path: str) -> bytes | None:
+    """The bytes of a source file, unless it is too large or gone."""
     try:
         if os.path.getsize(path) > _MAX_SOURCE:
             return None

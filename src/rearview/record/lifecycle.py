@@ -20,7 +20,8 @@ from rearview.model import MAIN_PROCESS, ProcessNumber, RunId
 from rearview.record import arguments, beginning, environment, firsts, loops, notes, process, source
 from rearview.record.keeper import Keeper
 from rearview.record.off import Off
-from rearview.record.recorder import Recorder, say
+from rearview.record.recorder import Recorder
+from rearview.record.say import say
 from rearview.store.layout import Store, derived_run_id
 from rearview.versions.snapshot import Snapshot
 

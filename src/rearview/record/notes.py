@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rearview.record import environment, firsts, source
-from rearview.record.recorder import say
+from rearview.record.say import say
 from rearview.store import runs
 from rearview.versions import snapshot
 

@@ -20,7 +20,9 @@ from rearview.errors import RearviewError, RecordingFailed, Unstorable
 from rearview.model import ProcessIdentity, ProcessNumber, RunId
 from rearview.record import loops
 from rearview.record.arguments import Given
+from rearview.record.definitions import Definitions
 from rearview.record.loops import Loop, Node
+from rearview.record.say import say
 from rearview.record.values import storable
 from rearview.store import frames, objects
 from rearview.store.encoding import encode
@@ -40,17 +42,6 @@ _current = loops.current.get
 
 _RETRY_S = 1.0
 _PATIENCE_S = 5.0
-
-
-def say(message: str) -> None:
-    """One line on stderr: never through `warnings` or `logging`, which belong to the user."""
-    stream = sys.stderr
-    if stream is not None:
-        try:
-            stream.write(f"rearview: {message}\n")
-            stream.flush()
-        except (OSError, ValueError):
-            pass  # a closed stderr must not end a training
 
 
 class Recorder:
@@ -82,8 +73,9 @@ class Recorder:
         self._deferred: list[tuple[Node, str, Any, int]] = []
         self._pending: list[bytes | tuple[Node, int, int, int]] = []
         """To go out with the next write: bodies, and blocks that were left while another record was being written."""
-        self._names: dict[str, int] = {}
+        self._defined = Definitions()
         self._part: object = None
+        """The same object as `_defined.part`: what the hot path compares."""
         self._blocks = itertools.count(1)
         self._t0 = _now()
         self._wall0 = time.time()
@@ -178,7 +170,7 @@ class Recorder:
             self.lost += 1
             return
         bodies = self._take_pending()
-        name_id = self._define(node, name, bodies)
+        name_id = self._defined.place(node, name, bodies)
         head = (flags, name_id, node.block_id, max(node.iteration, 0), ordinal, (_now() - self._t0) // 1000)
         bodies.append(frames.RECORD_HEAD.pack(frames.RECORD, *head) + encoded)
         self.journal.append(bodies)
@@ -199,40 +191,6 @@ class Recorder:
         say(f"{name!r} cannot be stored: it is a {kind}{inside}; log a number, text, list, dict or array of it instead")
         self.fact("unstorable", name=name, type=kind)
 
-    def _define(self, node: Node, name: str, bodies: list[bytes]) -> int:
-        """The definitions that a record needs, before it."""
-        if node.part is not self._part or node.unnamed:
-            self._define_node(node, bodies)
-        return self._define_name(name, bodies)
-
-    def _define_name(self, name: str, bodies: list[bytes]) -> int:
-        known = self._names.get(name)
-        if known is None:
-            known = self._names[name] = len(self._names)
-            bodies.append(frames.NAME_HEAD.pack(frames.NAME, known) + name.encode("utf-8", "surrogatepass"))
-        return known
-
-    def _define_node(self, node: Node, bodies: list[bytes]) -> None:
-        if node.parent is None:
-            node.part = self._part
-            return
-        if node.parent.part is not self._part or node.parent.unnamed:
-            self._define_node(node.parent, bodies)
-        if node.part is not self._part:
-            name_id = self._define_name(node.name, bodies)
-            first, step = node.affine or (0, 0)
-            facts = (node.block_id, node.parent.block_id, node.parent_iteration, name_id, node.occurrence)
-            bodies.append(frames.BLOCK_HEAD.pack(frames.BLOCK, *facts, node.affine is not None, first, step))
-            node.part = self._part
-            node.heads = {}
-            node.unnamed = node.value is not None
-        if node.unnamed:
-            node.unnamed = False
-            self._define_value(node, bodies)
-
-    def _define_value(self, node: Node, bodies: list[bytes]) -> None:
-        bodies.append(frames.VALUE_HEAD.pack(frames.VALUE, node.block_id, node.iteration) + encode(node.value))
-
     def _take_pending(self) -> list[bytes]:
         pending, self._pending = self._pending, []
         bodies: list[bytes] = []
@@ -240,15 +198,10 @@ class Recorder:
             if isinstance(item, bytes):
                 bodies.append(item)
             else:
-                self._define_end(*item, bodies)
+                self._defined.end(*item, bodies)
         if self.wake is not None:
             self.wake()
         return bodies
-
-    def _define_end(self, node: Node, begun: int, ending: int, at: int, bodies: list[bytes]) -> None:
-        if node.part is not self._part:
-            self._define_node(node, bodies)
-        bodies.append(frames.LEAVE_HEAD.pack(frames.LEAVE, node.block_id, begun, ending, at))
 
     def _drain(self) -> None:
         while self._deferred:
@@ -287,7 +240,7 @@ class Recorder:
                 self._pending.append(end)
                 return
             bodies: list[bytes] = []
-            self._define_end(*end, bodies)
+            self._defined.end(*end, bodies)
             self._pending += bodies
 
     def value_known(self, node: Node) -> None:
@@ -296,7 +249,7 @@ class Recorder:
             if node.part is self._part and not self._busy:
                 node.unnamed = False
                 bodies: list[bytes] = []
-                self._define_value(node, bodies)
+                self._defined.value(node, bodies)
                 self._pending += bodies
 
     def arg(self, name: str, default: Any) -> Any:
@@ -335,10 +288,8 @@ class Recorder:
         }  # fmt: skip
         self.journal.open_part(frames.fact_body("hello", **facts))
         self._other_frames += 1
-        self._part = object()
-        self._names = {}
-        self.root.part = self._part
-        self.root.heads = {}
+        self._defined.begin_part(self.root)
+        self._part = self._defined.part
 
     def fact(self, kind: str, **facts: object) -> None:
         """Note something rare, with the next write."""
@@ -443,8 +394,8 @@ class Recorder:
         self._t0 = _now()
         self._wall0 = time.time()
         self._other_frames = self.lost = 0
-        self._part = None
-        self._names = {}
+        self._defined = Definitions()
+        self._part = self._defined.part
         self._failing = True  # opens the journal with the first record
         self._retry_at = 0.0
         node: Node | None = _current()

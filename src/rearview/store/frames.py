@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,6 +139,3 @@ def _resume(data: bytes, at: int, expected: int) -> int | None:
             return at
         at += 1
     return None
-
-
-Append = Callable[[bytes], None]
