@@ -1,0 +1,178 @@
+"""The catalog: every question about the runs of a store is asked here.
+
+A question lists the store anew (runs may be going on), answers from segments, and comes back as values that outlive the
+catalog. If another reader merged a segment away in between, the question is asked again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+from rearview.catalog import alive
+from rearview.catalog.engine import FilesVanished, connect, deadline
+from rearview.catalog.places import Names, Places, Shape
+from rearview.catalog.runs import RunInfo, describe, parse_tstamp, resolve
+from rearview.catalog.sources import Reader, Sources
+from rearview.catalog.table import Table
+from rearview.catalog.types import NONE, TYPE_NAMES
+from rearview.errors import StoreError
+from rearview.model import RunId
+from rearview.store.layout import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from rearview.catalog.ask import Asking
+    from rearview.catalog.detail import RunDetail
+
+_RETRIES = 5
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class NameInfo:
+    """A name that was logged, or an argument, at one shape."""
+
+    name: str
+    shape: Shape
+    """The loops around it, outermost first."""
+    count: int
+    types: tuple[str, ...]
+    is_arg: bool = False
+
+
+class Catalog:
+    """Questions about the runs of one store. A context manager."""
+
+    def __init__(self, store: Store, *, timeout_s: float = 30.0) -> None:
+        self.store = store
+        self.timeout_s = timeout_s
+        self._reader = Reader(store, alive.looker)
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._places: Places | None = None
+        self._listed: object = None
+        self._numbers = itertools.count()
+
+    def __enter__(self) -> Catalog:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of files and memory. Tables that were given out stay valid."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = self._places = None
+        self._reader.close()
+
+    # Runs
+
+    def runs(self, where: str | None = None, limit: int | None = None, newest_first: bool = True) -> list[RunInfo]:
+        """The runs, or those of which some row satisfies `where`."""
+        if where is None:
+            sources, chosen = self._reader.summaries(), None
+        else:
+            sources, chosen = self._again(lambda places: (places.sources, self._runs_where(places, where)))
+        runs = [run for run in sources.runs if chosen is None or run in chosen]
+        runs.sort(key=lambda run: (parse_tstamp(sources.runs[run].get("tstamp")), run), reverse=newest_first)
+        return self._describe(sources, runs[:limit] if limit is not None else runs)
+
+    def run(self, ref: str) -> RunInfo:
+        """One run by id, id prefix, name, `last` or `last~2`."""
+        sources = self._reader.summaries()
+        return self._describe(sources, [self._resolve(sources, ref)])[0]
+
+    def run_detail(self, ref: str) -> RunDetail:
+        """Everything about one run."""
+        from rearview.catalog.detail import detail
+
+        def look(places: Places) -> RunDetail:
+            run = self._resolve(places.sources, ref)
+            return detail(self.store, places, self._describe(places.sources, [run])[0])
+
+        return self._again(look)
+
+    def damage(self) -> list[str]:
+        """What readers found damaged in journals and `run.json`, a sentence each."""
+        return self._reader.summaries().damage
+
+    def _describe(self, sources: Sources, runs: Sequence[RunId]) -> list[RunInfo]:
+        looker, now = alive.looker(), time.time()
+        return [describe(self.store, run, sources.runs[run], sources.of_run(run), looker, now) for run in runs]
+
+    def _resolve(self, sources: Sources, ref: str) -> RunId:
+        return resolve(ref, [(run, facts.get("name"), parse_tstamp(facts.get("tstamp"))) for run, facts in sources.runs.items()])
+
+    # Names
+
+    def names(self) -> list[NameInfo]:
+        """What was logged, at which loops, how often, of which types; arguments too."""
+        return self._again(lambda places: _name_infos(places.names()))
+
+    # Tables
+
+    def table(self, names: Sequence[str], where: str | None = None, run: str | None = None) -> Table:
+        """One column per name plus the dimensions; `where` filters rows, `run` takes one run only."""
+        from rearview.catalog.ask import ask_table
+
+        asked = list(dict.fromkeys(names))
+        return self._again(lambda places: ask_table(self._asking(places), asked, where, run))
+
+    def _asking(self, places: Places) -> Asking:
+        from rearview.catalog.ask import Asking
+
+        return Asking(self.store, places, self._resolve, self.timeout_s, f"answer_{next(self._numbers)}")
+
+    def _runs_where(self, places: Places, where: str) -> set[RunId]:
+        from rearview.catalog.ask import ask_runs
+
+        return ask_runs(self._asking(places), where)
+
+    def sql(self, query: str) -> Table:
+        """Any SELECT over the views runs, logs, loops, args, checkpoints and wide."""
+        from rearview.catalog.views import ask_sql
+
+        return self._again(lambda places: ask_sql(self._asking(places), query))
+
+    # The connection
+
+    def _again(self, question: Callable[[Places], T]) -> T:
+        """Ask over a fresh listing; ask again if files went away in between."""
+        problem = ""
+        for _ in range(_RETRIES):
+            try:
+                return question(self._loaded())
+            except (FilesVanished, FileNotFoundError) as vanished:
+                problem = str(vanished)
+                self._places = None
+        raise StoreError(f"the segments of {self.store.root} cannot be read: {problem}; `rearview check --repair` makes them anew")
+
+    def _loaded(self) -> Places:
+        sources = self._reader.refresh()
+        listed = tuple((segment.ident, tuple(mine)) for segment, mine in sources.taken), frozenset(sources.runs)
+        if self._places is None or self._listed != listed or self._connection is None:
+            if self._connection is None:
+                self._connection = connect([self.store.segments, self._reader.private], self._reader.private)
+            with deadline(self._connection, max(self.timeout_s, 60.0)):
+                self._places = Places(self._connection, sources)
+            self._listed = listed
+        self._places.sources = sources
+        return self._places
+
+
+def _name_infos(known: Names) -> list[NameInfo]:
+    found = []
+    for name, at in known.logged.items():
+        for shape, occurrence in at.items():
+            types = tuple(TYPE_NAMES[code] for code in sorted(occurrence.counts) if code != NONE)
+            found.append(NameInfo(name, shape, sum(occurrence.counts.values()), types))
+    for name, arg in known.args.items():
+        types = tuple(sorted({TYPE_NAMES[code] for code in arg.types()} - {"none"}))
+        found.append(NameInfo(name, (), len(arg.values), types, is_arg=True))
+    return sorted(found, key=lambda info: (not info.is_arg, info.shape, info.name))
