@@ -137,7 +137,7 @@ def list_folder(folder: Path, *, skipped: Iterable[str], deadline: float, new_de
     asked = {
         "facts": ("rev-parse", "--is-inside-work-tree", "--git-path", "index", "HEAD", "--symbolic-full-name", "HEAD"),
         "index": ("ls-files", "-z", "-t", "--stage", "--debug", "--cached"),
-        "staged": ("diff-index", "--cached", "--quiet", "--no-ext-diff", "HEAD", "--", "."),
+        "staged": ("diff-index", "--cached", "--name-only", "--no-ext-diff", "HEAD", "--", "."),
         "new": ("ls-files", "-z", "--others", "--exclude-standard", *not_new),
     }
     commands: dict[str, _Command] = {}
@@ -149,7 +149,7 @@ def list_folder(folder: Path, *, skipped: Iterable[str], deadline: float, new_de
         index_code, index = commands["index"].finish(deadline)
         if facts[0] != b"true" or index_code != 0:
             return None
-        staged_code, _ = commands["staged"].finish(deadline)
+        staged_code, staged = commands["staged"].finish(deadline)
         new_code, new = commands["new"].finish(new_deadline)
     except OSError:
         return None  # the folder vanished, or no process could be started
@@ -161,7 +161,8 @@ def list_folder(folder: Path, *, skipped: Iterable[str], deadline: float, new_de
     if new_code == 0:
         listing.new = [path for path in new.split(b"\0") if path]
     _take_facts(listing, facts[1:], folder, deadline, born=facts_code == 0)
-    listing.staged = bool(entries) if listing.head is None else {0: False, 1: True}.get(-1 if staged_code is None else staged_code)
+    # Not by --quiet and the exit code: a program that ignores SIGCHLD never learns exit codes.
+    listing.staged = bool(entries) if listing.head is None else bool(staged) if staged_code == 0 else None
     return listing
 
 
@@ -171,11 +172,7 @@ def _take_facts(listing: Listing, lines: list[bytes], folder: Path, deadline: fl
         listing.head = lines[-2].decode("ascii", "replace")
         ref, index_path = lines[-1], b"\n".join(lines[:-2])
     else:
-        command = _Command(("symbolic-ref", "-q", "HEAD"), folder)
-        try:
-            ref = command.finish(deadline)[1].rstrip(b"\n")
-        finally:
-            command.stop()
+        ref = _unborn_branch(folder, deadline)
         index_path = b"\n".join(lines[:-1])
     if ref.startswith(b"refs/heads/"):
         listing.branch = os.fsdecode(ref.removeprefix(b"refs/heads/"))
@@ -183,6 +180,17 @@ def _take_facts(listing: Listing, lines: list[bytes], folder: Path, deadline: fl
         listing.index_mtime_ns = os.stat(os.path.join(os.fsencode(folder), index_path)).st_mtime_ns
     except OSError:
         listing.index_mtime_ns = 0
+
+
+def _unborn_branch(folder: Path, deadline: float) -> bytes:
+    try:
+        command = _Command(("symbolic-ref", "-q", "HEAD"), folder)
+        try:
+            return command.finish(deadline)[1].rstrip(b"\n")
+        finally:
+            command.stop()
+    except OSError:
+        return b""
 
 
 def _parse_index(output: bytes) -> list[IndexEntry]:

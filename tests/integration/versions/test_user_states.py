@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -243,6 +245,29 @@ def test_nothing_of_the_users_environment_leads_git_elsewhere(project: Path, tmp
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "true")
     assert set(take(project).files) == {"train.py"}
     assert not {name for name in starter.environment() if name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_CONFIG_COUNT")}
+
+
+def test_a_program_that_ignores_the_end_of_its_children(project: Path) -> None:
+    committed(project)
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert dirty(project) is False
+        write(project / "train.py", "edited")
+        git_add = ["git", "add", "train.py"]
+        subprocess.run(git_add, cwd=project, check=False)
+        assert dirty(project) is True
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
+def test_a_repository_of_somebody_else_as_in_a_container(project: Path) -> None:
+    committed(project)
+    layout.create(project / ".rearview")
+    for where, folders, files in os.walk(project):
+        for name in [".", *folders, *files]:
+            os.lchown(os.path.join(where, name), 12345, 12345)
+    assert (take(project).git or {}).get("branch") == "main"
 
 
 def test_a_moved_project_keeps_its_versions(project: Path, tmp_path: Path) -> None:
