@@ -294,11 +294,12 @@ def test_tensors_without_bytes_are_refused_by_name(trip: Trip) -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     with FakeTensorMode():
-        fake = torch.ones(3)
+        fake, fake_number = torch.ones(3), torch.ones(())
     for tensor, word in [
         (torch.ones(3, device="meta"), "meta"),
         (nested, "nested"),
         (fake, "FakeTensor"),
+        (fake_number, "FakeTensor"),
         (torch.nn.parameter.UninitializedParameter(), "UninitializedParameter"),
     ]:
         with pytest.raises(Unstorable, match=word):

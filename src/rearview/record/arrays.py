@@ -97,6 +97,12 @@ def _title(entry: Any) -> str | None:
 # torch
 
 
+def refuse_wrapper(torch: Any, tensor: Any) -> None:
+    """Refuse a tensor that stands for others: reading one that is spread over ranks would make them all wait."""
+    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        raise Unstorable(f"{type_name(tensor)} stands for other tensors and cannot be kept; log its local or full tensor, or .item() of it")
+
+
 def from_torch(torch: Any, tensor: Any) -> Whole:
     """A torch tensor of any layout, on any device that has bytes."""
     kind = type(tensor)
@@ -104,8 +110,6 @@ def from_torch(torch: Any, tensor: Any) -> Whole:
         raise Unstorable("a nested tensor cannot be kept; log its parts as a list")
     if tensor.device.type == "meta":
         raise Unstorable("a meta tensor has no bytes to keep; log its shape")
-    if kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
-        raise Unstorable(f"{type_name(tensor)} wraps other tensors and cannot be kept; log its local or full tensor")
     if sys.byteorder != "little":
         raise Unstorable("tensors of a big-endian machine cannot be kept; log numpy arrays")
     details: dict[str, Any] = {}

@@ -117,8 +117,8 @@ def _read(value: Any) -> object:  # one branch per library
     if isinstance(value, _BASES):
         return value
     if isinstance(value, _loaded("torch", "Tensor")):
-        torch: Any = sys.modules["torch"]
-        return arrays.from_torch(torch, value) if value.is_nested or value.dim() else _number(value, value.item())
+        arrays.refuse_wrapper(sys.modules["torch"], value)
+        return arrays.from_torch(sys.modules["torch"], value) if value.is_nested or value.dim() else _number(value, value.item())
     if isinstance(value, _loaded("numpy", "ndarray")):
         return _numpy_array(sys.modules["numpy"], value)
     if isinstance(value, _loaded("PIL.Image", "Image")):
