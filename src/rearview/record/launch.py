@@ -119,8 +119,7 @@ def main() -> None:
     global _interrupted  # noqa: PLW0603
     atexit.register(_die_as_interrupted)  # first, so that it runs last
     _die_with_parent()
-    import rearview  # noqa: F401 (looks at what cannot be learned later)
-    from rearview.record import lifecycle
+    from rearview.record import lifecycle  # importing rearview looks at what cannot be learned later
 
     mode, target, *arguments = sys.argv[2:]
     try:

@@ -158,7 +158,7 @@ def _begin(explicit: bool, name: str | None, tags: Sequence[str], notes_text: st
     loops.current.set(None)
     os.environ[process.VARIABLE] = process.mark(run_id, recorder.process, launch.key if launch else "", ground.store.root)
     if ground.snapshot is not None:
-        _keeper.to_sync += ground.snapshot.written
+        _keeper.to_sync += [*ground.snapshot.written, *{path.parent for path in ground.snapshot.written}]
     if not joined:
         if ground.snapshot is not None and ground.snapshot.notes:
             recorder.fact("left_out", notes=list(ground.snapshot.notes))

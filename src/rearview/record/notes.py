@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rearview.errors import RearviewError
 from rearview.record import environment, firsts, source
 from rearview.record.say import say
 from rearview.store import runs
@@ -60,6 +61,7 @@ def _keep_sources(run: OpenRun) -> None:
     """Modules imported since: into the version, if it lacks them or has them otherwise."""
     assert run.snapshot is not None
     missing, changed = source.as_imported(run.project, run.snapshot.files, snapshot.blob_id)
+    missing = {path: data for path, data in missing.items() if path not in run.snapshot.refused}
     if missing:
         for path in missing:
             why = "changed after the start of the run" if path in changed else "imported late"
@@ -115,7 +117,7 @@ def at_end(run: OpenRun) -> None:
                 shell.events.unregister("pre_run_cell", run.kept.hook)
             if run.snapshot is not None:
                 _amend(run, {source.cell_path(k): text.encode() for k, text in run.kept.cells.items()}, "cells executed")
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, RearviewError) as problem:
         say(f"the end of run {run.recorder.run} could not be noted in full: {problem}")
     run.recorder.fact("environment", **environment.at_end())
     sentences = run.recorder.given.unasked()
