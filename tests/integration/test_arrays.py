@@ -341,6 +341,25 @@ def test_reading_a_tensor_leaves_the_training_as_it_was(trip: Trip) -> None:
 
 
 @pytest.mark.torch
+def test_a_training_that_logs_everything_ends_with_the_same_weights(trip: Trip) -> None:
+    torch = pytest.importorskip("torch")
+
+    def train(log: Callable[[Any], Any]) -> Any:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(20, 50), torch.nn.Dropout(), torch.nn.Linear(50, 1))
+        optimizer = torch.optim.Adam(model.parameters())
+        for _ in range(20):
+            loss = (model(torch.randn(16, 20)) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            log({"loss": loss, "gradients": [p.grad for p in model.parameters()], "weights": list(model.parameters())})
+            optimizer.step()
+        return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+    assert torch.equal(train(lambda value: None), train(trip))
+
+
+@pytest.mark.torch
 def test_reading_a_tensor_under_other_settings(trip: Trip) -> None:
     torch = pytest.importorskip("torch")
     value = torch.arange(6.0).reshape(2, 3)

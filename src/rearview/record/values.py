@@ -35,7 +35,10 @@ def storable(value: object, keep: Keep) -> object:
     """
     if type(value) in _PLAIN:
         return value
-    return _Walk(keep).visit(value, 0)
+    try:
+        return _Walk(keep).visit(value, 0)
+    except RecursionError:
+        raise Unstorable(f"{type_name(value)} is nested too deep for the stack that is left; flatten it") from None
 
 
 class _Walk:
@@ -59,7 +62,7 @@ class _Walk:
         except RearviewError:
             raise
         except Exception as problem:  # what a library raises for a value it cannot give out is its own affair
-            raise Unstorable(f"{type_name(value)} could not be read: {type(problem).__name__}: {_first_line(problem)}") from problem
+            raise _unreadable(value, problem) from problem
         if not isinstance(found, Whole):
             return found
         figures, key = found.figures, self.keep(found.data)
@@ -69,7 +72,10 @@ class _Walk:
         )  # fmt: skip
 
     def container(self, value: Any, depth: int) -> object:
-        items = list(value.items() if isinstance(value, dict) else value)  # a copy: another thread may go on appending
+        try:
+            items = list(value.items() if isinstance(value, dict) else value)  # a copy: another thread may go on appending
+        except Exception as problem:  # a subclass is the user's code
+            raise _unreadable(value, problem) from problem
         self.items += len(items)
         if depth >= MAX_DEPTH:
             raise Unstorable(f"a {type_name(value)} nested more than {MAX_DEPTH} deep; flatten it")
@@ -101,8 +107,9 @@ def _no_key(data: bytes) -> str:
     raise Unstorable(f"a dict with an array of {len(data)} bytes in a key; use text or numbers as keys")
 
 
-def _first_line(problem: Exception) -> str:
-    return (str(problem).strip().splitlines() or [""])[0][:200]
+def _unreadable(value: object, problem: Exception) -> Unstorable:
+    said = (str(problem).strip().splitlines() or [""])[0][:200]
+    return Unstorable(f"{type_name(value)} could not be read: {type(problem).__name__}: {said}")
 
 
 def _loaded(module: str, name: str) -> Any:

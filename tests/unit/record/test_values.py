@@ -77,6 +77,41 @@ def test_depth_and_growth_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         number(grown)
 
 
+def test_containers_with_a_mind_of_their_own_are_refused() -> None:
+    class Rows(list[int]):
+        def __iter__(self) -> Any:
+            raise LookupError("the file is closed")
+
+    with pytest.raises(Unstorable, match="Rows could not be read: LookupError: the file is closed"):
+        number({"rows": Rows([1])})
+
+
+def test_a_stack_that_is_nearly_used_up_is_no_crash() -> None:
+    deep: list[Any] = []
+    for _ in range(60):
+        deep = [deep]
+
+    def descend() -> bool:
+        try:
+            found = descend()
+        except RecursionError:
+            found = False
+        if not found:
+            try:
+                number(deep)
+                found = True
+            except Unstorable as refused:
+                assert "stack" in str(refused)
+        return found
+
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(400)
+    try:
+        assert descend()
+    finally:
+        sys.setrecursionlimit(before)
+
+
 @pytest.mark.parametrize("value", [object(), {1}, range(3), (x for x in ()), print, type])
 def test_other_types_are_refused_by_name(value: object) -> None:
     with pytest.raises(Unstorable) as caught:
