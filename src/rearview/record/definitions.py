@@ -1,10 +1,37 @@
-"""What the current journal part has defined: names and blocks, each before it is referred to. Makes bodies, writes nothing."""
+"""What the current journal part has defined: names and blocks, each before it is referred to. Makes bodies, writes nothing.
+
+A part must be readable alone, and which part a frame goes to is only known when it is written. So what waits for the next
+write is kept as what happened, never as bytes that refer to a part.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from rearview.record.loops import Node
 from rearview.store import frames
 from rearview.store.encoding import encode
+
+
+class Left(NamedTuple):
+    """A block ended."""
+
+    node: Node
+    begun: int
+    ending: int
+    at_us: int
+
+
+class Named(NamedTuple):
+    """An iteration got its name after something was recorded in it."""
+
+    node: Node
+    iteration: int
+    value: object
+
+
+Waiting = bytes | Left | Named
+"""To go out with the next write; bytes are facts, which refer to nothing."""
 
 
 class Definitions:
@@ -52,14 +79,23 @@ class Definitions:
             node.unnamed = node.value is not None
         if node.unnamed:
             node.unnamed = False
-            self.value(node, bodies)
+            bodies.append(_value(node, node.iteration, node.value))
 
-    def value(self, node: Node, bodies: list[bytes]) -> None:
-        """What the current iteration of a block is called."""
-        bodies.append(frames.VALUE_HEAD.pack(frames.VALUE, node.block_id, node.iteration) + encode(node.value))
+    def waiting(self, items: list[Waiting]) -> list[bytes]:
+        """What waited, as bodies for this part."""
+        bodies: list[bytes] = []
+        for item in items:
+            if isinstance(item, bytes):
+                bodies.append(item)
+                continue
+            if item.node.part is not self.part:
+                self.block(item.node, bodies)
+            if isinstance(item, Named):
+                bodies.append(_value(*item))
+            else:
+                bodies.append(frames.LEAVE_HEAD.pack(frames.LEAVE, item.node.block_id, item.begun, item.ending, item.at_us))
+        return bodies
 
-    def end(self, node: Node, begun: int, ending: int, at_us: int, bodies: list[bytes]) -> None:
-        """How a block ended."""
-        if node.part is not self.part:
-            self.block(node, bodies)
-        bodies.append(frames.LEAVE_HEAD.pack(frames.LEAVE, node.block_id, begun, ending, at_us))
+
+def _value(node: Node, iteration: int, value: object) -> bytes:
+    return frames.VALUE_HEAD.pack(frames.VALUE, node.block_id, iteration) + encode(value)

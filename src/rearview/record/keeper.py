@@ -69,10 +69,7 @@ class Keeper:
                 recorder.tick()
             self._errands(recorder)
             recorder.flush()
-            try:
-                recorder.journal.sync()
-            except OSError:
-                pass  # the next write reports the failing disk
+            recorder.sync()
         self.sync_files()
 
     def sync_files(self) -> None:

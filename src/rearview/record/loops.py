@@ -178,6 +178,7 @@ class LoopIterator:
         if node.counts or node.entered:
             node.fresh()
         node.value = None
+        node.unnamed = False
         try:
             value = self._next()
         except StopIteration:

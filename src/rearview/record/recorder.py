@@ -12,7 +12,9 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -20,11 +22,11 @@ from rearview.errors import RearviewError, RecordingFailed, Unstorable
 from rearview.model import ProcessIdentity, ProcessNumber, RunId
 from rearview.record import loops
 from rearview.record.arguments import Given
-from rearview.record.definitions import Definitions
+from rearview.record.definitions import Definitions, Left, Named, Waiting
 from rearview.record.loops import Loop, Node
 from rearview.record.say import say
 from rearview.record.values import storable
-from rearview.store import frames, objects
+from rearview.store import atomic, frames, objects
 from rearview.store.encoding import encode
 from rearview.store.journal import PART_BYTES, PART_FRAMES, JournalWriter
 from rearview.store.layout import Store
@@ -41,6 +43,8 @@ _write = os.write
 _current = loops.current.get
 
 _RETRY_S = 1.0
+_LONGEST_SHOWN = 80
+_MOST_WAITING = 10_000
 _PATIENCE_S = 5.0
 
 
@@ -71,8 +75,10 @@ class Recorder:
         self._use_lock(threading.RLock())
         self._busy = False
         self._deferred: list[tuple[Node, str, Any, int]] = []
-        self._pending: list[bytes | tuple[Node, int, int, int]] = []
-        """To go out with the next write: bodies, and blocks that were left while another record was being written."""
+        self._pending: list[Waiting] = []
+        """To go out with the next write."""
+        self._unsynced: list[Path] = []
+        """Objects that a power loss would still take."""
         self._defined = Definitions()
         self._part: object = None
         """The same object as `_defined.part`: what the hot path compares."""
@@ -81,6 +87,10 @@ class Recorder:
         self._wall0 = time.time()
         self._retry_at = 0.0
         self._failing = False
+        """The journal cannot be gone on with: a new part is needed."""
+        self._dormant = False
+        """A forked child that has recorded nothing yet, and so has no journal."""
+        self._warned = False
         self._ended = False
         self._refused: set[tuple[str, str]] = set()
         self._args: dict[str, Any] = {}
@@ -169,18 +179,20 @@ class Recorder:
         if self._failing and not self._recovered():
             self.lost += 1
             return
-        bodies = self._take_pending()
-        name_id = self._defined.place(node, name, bodies)
-        head = (flags, name_id, node.block_id, max(node.iteration, 0), ordinal, (_now() - self._t0) // 1000)
-        bodies.append(frames.RECORD_HEAD.pack(frames.RECORD, *head) + encoded)
-        self.journal.append(bodies)
+        with self._pending_taken() as bodies:
+            name_id = self._defined.place(node, name, bodies)
+            head = (flags, name_id, node.block_id, max(node.iteration, 0), ordinal, (_now() - self._t0) // 1000)
+            bodies.append(frames.RECORD_HEAD.pack(frames.RECORD, *head) + encoded)
+            self.journal.append(bodies)
         self._other_frames += len(bodies) - 1
         if not flags:
             node.heads[name] = _HEAD.pack(frames.RECORD, 0, name_id, node.block_id)
         self._after_write()
 
     def _keep(self, data: bytes) -> str:
-        return objects.put(self.store, data)
+        key = objects.put(self.store, data, durable=self._sync_always)
+        self._unsynced.append(objects.path_of(self.store, key))
+        return key
 
     def _refuse(self, name: str, value: object, problem: Unstorable) -> None:
         kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
@@ -188,37 +200,60 @@ class Recorder:
             return
         self._refused.add((name, kind))
         inside = "" if str(problem) in (kind, f"builtins.{kind}") else f" ({problem})"
-        say(f"{name!r} cannot be stored: it is a {kind}{inside}; log a number, text, list, dict or array of it instead")
+        shown = name if len(name) <= _LONGEST_SHOWN else name[:_LONGEST_SHOWN] + "..."
+        say(f"{shown!r} cannot be stored: it is a {kind}{inside}; log a number, text, list, dict or array of it instead")
         self.fact("unstorable", name=name, type=kind)
 
-    def _take_pending(self) -> list[bytes]:
-        pending, self._pending = self._pending, []
-        bodies: list[bytes] = []
-        for item in pending:
-            if isinstance(item, bytes):
-                bodies.append(item)
-            else:
-                self._defined.end(*item, bodies)
-        if self.wake is not None:
-            self.wake()
-        return bodies
+    def _record(self, node: Node, name: str, value: object, flags: int) -> None:
+        """What `log` does, without its short way."""
+        with self._lock:
+            if self._busy:
+                self._deferred.append((node, name, value, flags))
+                return
+            with self._writing():
+                self._log_any(node, name, value, flags)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A slow write, under the lock: errors of the disk end here, what a signal handler logged meanwhile follows."""
+        self._busy = True
+        try:
+            yield
+        except (OSError, RecordingFailed) as problem:
+            self._fail(problem)
+        except BaseException:
+            self._doubt()
+            raise
+        finally:
+            self._busy = False
+            if self._deferred:
+                self._drain()
 
     def _drain(self) -> None:
         while self._deferred:
-            node, name, value, volatile = self._deferred.pop(0)
-            self._busy = True
-            try:
-                self._log_any(node, name, value, volatile)
-            except (OSError, RecordingFailed) as problem:
-                self._fail(problem)
-            finally:
-                self._busy = False
+            self._record(*self._deferred.pop(0))
+
+    @contextmanager
+    def _pending_taken(self) -> Iterator[list[bytes]]:
+        """What waits, as bodies to be written now; it goes on waiting if that fails."""
+        waiting, self._pending = self._pending, []
+        try:
+            yield self._defined.waiting(waiting)
+        except BaseException:
+            self._pending[:0] = waiting
+            raise
+        if self.wake is not None:
+            self.wake()
 
     def _after_write(self) -> None:
-        if self._sync_always:
-            self.journal.sync()
-        if self.journal.sequence > PART_FRAMES or self.journal.size_bytes > PART_BYTES:
-            self._open_part()
+        """The record is written; what goes wrong from here on does not take it back."""
+        try:
+            if self._sync_always:
+                self.journal.sync()
+            if self.journal.sequence > PART_FRAMES or self.journal.size_bytes > PART_BYTES:
+                self._open_part()
+        except (OSError, RecordingFailed) as problem:
+            self._degrade(problem)
 
     # -- loops and arguments -----------------------------------------------------------------------------------------
 
@@ -235,42 +270,25 @@ class Recorder:
         if self._ended:
             return
         with self._lock:
-            end = (node, max(node.iteration + 1, 0), ending, self.elapsed_us())
-            if self._busy:  # the definitions of a record are being made: do not come between them
-                self._pending.append(end)
-                return
-            bodies: list[bytes] = []
-            self._defined.end(*end, bodies)
-            self._pending += bodies
+            # While a disk is full for long, ends of blocks are not worth the memory: a block without one is still open.
+            if len(self._pending) < _MOST_WAITING:
+                self._pending.append(Left(node, max(node.iteration + 1, 0), ending, self.elapsed_us()))
 
     def value_known(self, node: Node) -> None:
         """The name of an iteration in which something was recorded while it was fetched."""
         with self._lock:
-            if node.part is self._part and not self._busy:
+            if node.part is self._part and len(self._pending) < _MOST_WAITING:
                 node.unnamed = False
-                bodies: list[bytes] = []
-                self._defined.value(node, bodies)
-                self._pending += bodies
+                self._pending.append(Named(node, node.iteration, node.value))
 
     def arg(self, name: str, default: Any) -> Any:
         """The value of an argument, recorded once."""
-        if name in self._args:
-            return self._args[name]
-        value = self.given.value(name, default)
-        flags = frames.IS_ARG | (frames.ARG_GIVEN if name in self.given.texts else 0)
-        self._args[name] = value
         with self._lock:
-            self._busy = True
-            try:
-                self._log_any(self.root, name, value, flags)
-            except (OSError, RecordingFailed) as problem:
-                self._fail(problem)
-            except BaseException:
-                self._doubt()
-                raise
-            finally:
-                self._busy = False
-        return value
+            if name not in self._args:
+                self._args[name] = self.given.value(name, default)
+                flags = frames.IS_ARG | (frames.ARG_GIVEN if name in self.given.texts else 0)
+                self._record(self.root, name, self._args[name], flags)
+            return self._args[name]
 
     # -- facts, parts, failures --------------------------------------------------------------------------------------
 
@@ -310,22 +328,38 @@ class Recorder:
         if not self._lock.acquire(timeout=_PATIENCE_S):
             return
         try:
-            if self._busy or not self._pending or self.journal.fd < 0:
+            if self._busy or self._dormant or not self._pending:
                 return
-            self._busy = True
-            try:
+            with self._writing():
                 if self._failing and not self._recovered():
                     return
-                bodies = self._take_pending()
-                self.journal.append(bodies)
+                with self._pending_taken() as bodies:
+                    self.journal.append(bodies)
                 self._other_frames += len(bodies)
                 self._after_write()
-            except (OSError, RecordingFailed) as problem:
-                self._fail(problem)
-            finally:
-                self._busy = False
         finally:
             self._lock.release()
+
+    def sync(self) -> None:
+        """Make what was recorded survive a power loss, without holding up whoever records meanwhile."""
+        if not self._lock.acquire(timeout=_PATIENCE_S):
+            return
+        try:
+            files, self._unsynced = self._unsynced, []
+            handle = self.journal.sync_handle()
+        finally:
+            self._lock.release()
+        try:
+            for file in files:
+                atomic.sync_file(file)
+            if handle is not None:
+                handle.sync()
+        except OSError as problem:
+            with self._lock:
+                self._degrade(problem)
+        finally:
+            if handle is not None:
+                handle.close()
 
     def _doubt(self) -> None:
         """An exception (Ctrl-C) came in the middle: whether the write happened is not certain, so go on in a new part."""
@@ -333,13 +367,19 @@ class Recorder:
         self._retry_at = 0.0
 
     def _fail(self, problem: Exception) -> None:
-        if self.lost == 0:
+        """A record could not be written."""
+        self.lost += 1
+        self._degrade(problem)
+
+    def _degrade(self, problem: Exception) -> None:
+        """Say once that the disk fails, and go on in a new part when it does not."""
+        if not self._warned:
+            self._warned = True
             reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
             say(
                 f"recording of run {self.run} is degraded: {reason} (in {self.store.root}); the training goes on, "
                 "records are lost until there is room again"
             )
-        self.lost += 1
         self._failing = True
         self._retry_at = time.monotonic() + _RETRY_S
 
@@ -350,24 +390,27 @@ class Recorder:
         self.journal.abandon()
         try:
             self._open_part()
-        except (OSError, RearviewError):
-            self.journal.abandon()
-            self._retry_at = time.monotonic() + _RETRY_S
+        except (OSError, RearviewError) as problem:
+            self._degrade(problem)
             return False
-        self._failing = False
+        self._failing = self._dormant = False
         return True
 
     def end(self, how: str, **facts: object) -> None:
         """Write how the run ended and close the journal."""
         self.fact("end", how=how, wall=time.time(), at=self.elapsed_us(), **facts)
-        self.flush()
         with self._lock:
+            self._retry_at = 0.0  # the last try, whenever the one before was
+            self.flush()
             self._ended = True
             self._part = object()  # whoever still logs takes the slow path and finds the run ended
+            if self._failing:
+                self.journal.abandon()
+                return
             try:
                 self.journal.close()
             except (OSError, RecordingFailed) as problem:
-                self._fail(problem)
+                self._degrade(problem)
 
     # -- fork --------------------------------------------------------------------------------------------------------
 
@@ -385,6 +428,7 @@ class Recorder:
         self._busy = False
         self._deferred = []
         self._pending = []
+        self._unsynced = []
         self._args = dict(self._args)
         attempt = self.journal.attempt
         self.journal.abandon()
@@ -396,7 +440,7 @@ class Recorder:
         self._other_frames = self.lost = 0
         self._defined = Definitions()
         self._part = self._defined.part
-        self._failing = True  # opens the journal with the first record
+        self._failing = self._dormant = True  # opens the journal with the first record
         self._retry_at = 0.0
         node: Node | None = _current()
         while node is not None and node.owner is self:

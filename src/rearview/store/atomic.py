@@ -26,6 +26,19 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
+def sync_file(path: Path) -> None:
+    """Make a published file survive a power loss, bytes and name. One that is gone meanwhile needs nothing."""
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    sync_folder(path.parent)
+
+
 def temp_name(tmp: Path) -> Path:
     """A fresh path under the store's `tmp/`."""
     tmp.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rearview.errors import RecordingFailed
 from rearview.model import ProcessNumber, RunId
-from rearview.store import frames
+from rearview.store import atomic, frames
 
 PART_BYTES = 4 << 20
 PART_FRAMES = 1 << 16
@@ -45,6 +45,25 @@ class PartName:
             return None
 
 
+@dataclass(frozen=True, slots=True)
+class SyncHandle:
+    """A part as it is now, to be synced beside its writer. It stays valid when the writer closes the part."""
+
+    fd: int
+    folder: Path | None
+    """The folder, if the part is new in it."""
+
+    def sync(self) -> None:
+        """Wait for the disk."""
+        os.fdatasync(self.fd) if hasattr(os, "fdatasync") else os.fsync(self.fd)
+        if self.folder is not None:
+            atomic.sync_folder(self.folder)
+
+    def close(self) -> None:
+        """Let go of it."""
+        os.close(self.fd)
+
+
 class JournalWriter:
     """Appends frames for one process of one run. The caller serialises calls (one lock per process)."""
 
@@ -59,6 +78,8 @@ class JournalWriter:
         self._frames_before = 0
         self._synced = 0
         """The sequence number up to which everything survives a power loss."""
+        self._folder_synced = True
+        """A power loss would not take the name of the current part."""
 
     @property
     def frames(self) -> int:
@@ -78,12 +99,26 @@ class JournalWriter:
             os.close(self.fd)
             self.fd = -1
             self._frames_before -= 1  # the frame that closed it says nothing
-        self.part += 1
         self._frames_before += self.sequence
         self.sequence = self._synced = 0
-        self.fd = self._create()
-        self.write(frames.MAGIC + frames.frame(0, hello))
+        self.part += 1
+        try:
+            self.fd = self._create()
+            self.write(frames.MAGIC + frames.frame(0, hello))
+        except BaseException:  # leave no empty file behind: on a full disk this is tried again and again
+            self._take_back_part()
+            raise
         self.sequence = 1
+        self._folder_synced = False
+
+    def _take_back_part(self) -> None:
+        if self.fd >= 0:
+            self.abandon()
+            try:
+                os.unlink(self.folder / str(PartName(self.writer, self.attempt, self.part)))
+            except OSError:
+                return  # a part that is torn at once; the next one has the next number
+        self.part -= 1
 
     def _create(self) -> int:
         """A file that nobody has: should two processes claim one number, the later one gets a letter more."""
@@ -119,11 +154,22 @@ class JournalWriter:
         raise RecordingFailed(f"cannot write to {self.folder.name}: the disk is full")
 
     def sync(self) -> None:
-        """Make what was written survive a power loss. Safe beside `write`; an error is final."""
-        sequence = self.sequence
-        if sequence != self._synced and self.fd >= 0:
-            self._synced = sequence
-            os.fdatasync(self.fd) if hasattr(os, "fdatasync") else os.fsync(self.fd)
+        """Make what was written survive a power loss. An error is final for the part."""
+        handle = self.sync_handle()
+        if handle is not None:
+            try:
+                handle.sync()
+            finally:
+                handle.close()
+
+    def sync_handle(self) -> SyncHandle | None:
+        """What is to be synced now, for a thread that does not want to hold up the writer; None if nothing is."""
+        if self.sequence == self._synced or self.fd < 0:
+            return None
+        self._synced = self.sequence
+        folder = None if self._folder_synced else self.folder
+        self._folder_synced = True
+        return SyncHandle(os.dup(self.fd), folder)
 
     def close(self) -> None:
         """Close the last part: it becomes immutable."""
