@@ -7,7 +7,7 @@ import os
 import struct
 import tracemalloc
 import zoneinfo
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -47,9 +47,8 @@ summaries = st.builds(
 
 
 @pytest.fixture(autouse=True)
-def counted(request: pytest.FixtureRequest, tally: Callable[[str, int], None]) -> Iterator[None]:
+def counted(request: pytest.FixtureRequest, tally: Callable[[str, int], None]) -> None:
     """For the totals of a long run."""
-    yield
     law = "values stored and read back" if "back" in request.node.name else "hostile encoded values read"
     tally(law, 200 if "allocates" in request.node.name else EXAMPLES)
 
