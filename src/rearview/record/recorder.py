@@ -170,7 +170,6 @@ class Recorder:
         counts = node.counts
         ordinal = counts.get(name, 0)
         counts[name] = ordinal + 1
-        self.names_seen.add(name)
         try:
             encoded = encode(storable(value, self._keep))
         except Unstorable as problem:
@@ -184,6 +183,7 @@ class Recorder:
             head = (flags, name_id, node.block_id, max(node.iteration, 0), ordinal, (_now() - self._t0) // 1000)
             bodies.append(frames.RECORD_HEAD.pack(frames.RECORD, *head) + encoded)
             self.journal.append(bodies)
+        self.names_seen.add(name)
         self._other_frames += len(bodies) - 1
         if not flags:
             node.heads[name] = _HEAD.pack(frames.RECORD, 0, name_id, node.block_id)

@@ -176,6 +176,7 @@ class JournalWriter:
         if self.fd >= 0:
             try:
                 self._append(bytes((frames.CLOSE,)))
+                self._frames_before -= 1
                 self.sync()
             finally:
                 self.abandon()
