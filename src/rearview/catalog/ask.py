@@ -12,7 +12,7 @@ from rearview.catalog.fields import Field
 from rearview.catalog.pivot import Pivot
 from rearview.catalog.places import Names, Places
 from rearview.catalog.result import Dimension, PivotData, local_times
-from rearview.catalog.runs import parse_tstamp
+from rearview.catalog.runs import RunInfo, parse_tstamp
 from rearview.catalog.shapes import loop_columns
 from rearview.catalog.sources import Sources
 from rearview.catalog.table import Table, local_zone
@@ -41,6 +41,7 @@ class Asking:
     resolve: Callable[[Sources, str], RunId]
     timeout_s: float
     answer: str
+    describe: Callable[[], list[RunInfo]]
 
 
 def near(name: str, known: Iterable[str]) -> str:

@@ -127,7 +127,10 @@ class Catalog:
     def _asking(self, places: Places) -> Asking:
         from rearview.catalog.ask import Asking
 
-        return Asking(self.store, places, self._resolve, self.timeout_s, f"answer_{next(self._numbers)}")
+        return Asking(
+            self.store, places, self._resolve, self.timeout_s, f"answer_{next(self._numbers)}",
+            lambda: self._describe(places.sources, places.runs),
+        )  # fmt: skip
 
     def _runs_where(self, places: Places, where: str) -> set[RunId]:
         from rearview.catalog.ask import ask_runs

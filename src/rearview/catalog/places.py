@@ -134,7 +134,7 @@ class Places:
             "LEFT JOIN place_ q ON p.rp = q.rp AND p.parent = q.key"
         )
         run(
-            "CREATE OR REPLACE TEMP TABLE bp AS SELECT b, place, block.era, place.shape, place.rp FROM block JOIN place USING (rp, key)"
+            "CREATE OR REPLACE TEMP TABLE bp AS SELECT b, place, block.era, block.wall, place.shape, place.rp FROM block JOIN place USING (rp, key)"
         )
         first = run("SELECT shape, min([rp, era, b & 4294967295]) AS begun FROM block GROUP BY shape ORDER BY begun").fetchall()
         by_number = {number: shape for shape, number in self.shapes.items()}

@@ -1,0 +1,184 @@
+"""Everything about one run: facts from its journals, its processes, and a series for each metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rearview.catalog.engine import literal
+from rearview.catalog.places import Places, Shape
+from rearview.catalog.runs import SUPERVISOR, RunInfo, process_order
+from rearview.catalog.types import FLOAT, INT
+from rearview.errors import Damaged
+from rearview.model import MAIN_PROCESS, RunId
+from rearview.store.encoding import decode
+from rearview.store.journal import PartName
+from rearview.store.layout import Store
+from rearview.store.runs import read_run, size_of
+
+POINTS = 512
+"""A series is thinned to so many points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The numbers logged under one name at one shape by the main process, in order."""
+
+    name: str
+    shape: Shape
+    count: int
+    minimum: float | None
+    maximum: float | None
+    last: float | None
+    values: list[float]
+    """At most POINTS of them, evenly picked; the first and the last are always there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessInfo:
+    """One process of a run in one attempt."""
+
+    process: str
+    attempt: int
+    host: str
+    pid: int | None
+    rank: int | None
+    parts: int
+    records: int
+    size_bytes: int
+
+
+@dataclass(slots=True)
+class RunDetail:
+    """What `rearview show` shows."""
+
+    info: RunInfo
+    run_json: dict[str, Any]
+    """All of `run.json`."""
+    environment: dict[str, Any]
+    """What was known at the start, completed by what was loaded by the end."""
+    git: dict[str, Any] | None
+    versions: list[dict[str, Any]] = field(default_factory=list)
+    """{version, why}: the versions that replaced the first one."""
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    """{path, why}: modules imported late, or that differ from the snapshot."""
+    cells: list[dict[str, Any]] = field(default_factory=list)
+    unstorable: list[dict[str, Any]] = field(default_factory=list)
+    unasked: list[str] = field(default_factory=list)
+    exception: dict[str, Any] | None = None
+    """{exception, message, traceback, exit_code} if the run failed."""
+    inputs: list[list[Any]] = field(default_factory=list)
+    processes: list[ProcessInfo] = field(default_factory=list)
+    damage: list[str] = field(default_factory=list)
+    size_bytes: int = 0
+    """Bytes of the run's folder."""
+    series: list[Series] = field(default_factory=list)
+
+
+def detail(store: Store, places: Places, info: RunInfo) -> RunDetail:
+    """Look up everything about a run."""
+    try:
+        run_json = read_run(store, info.run)
+    except (Damaged, OSError):
+        run_json = {}
+    found = RunDetail(info, run_json, dict(run_json.get("environment") or {}), run_json.get("git"))
+    for fact in _facts(places, info.run):
+        _take(found, fact)
+    found.processes = _processes(places, info.run)
+    found.damage = [sentence for sentence in places.sources.damage if sentence.startswith(f"runs/{info.run}/")]
+    try:
+        found.size_bytes = size_of(store.run(info.run))
+    except OSError:
+        found.size_bytes = info.size_bytes
+    found.series = _series(places, info.run)
+    return found
+
+
+def _facts(places: Places, run: RunId) -> list[dict[str, Any]]:
+    """The facts of a run's journals, part by part in order."""
+    found: list[tuple[PartName, int, dict[str, Any]]] = []
+    for segment, mine in places.sources.taken:
+        theirs = {ix: PartName.parse(segment.parts[ix]["file"]) for ix in mine if segment.parts[ix]["run"] == run}
+        if not theirs:
+            continue
+        numbers = ", ".join(map(str, theirs))
+        query = f"SELECT part, seq, body FROM {literal(str(segment.path('facts')))} WHERE part IN ({numbers})"
+        for part, seq, body in places.connection.execute(query).fetchall():
+            name = theirs[part]
+            if name is not None:
+                found.append((name, seq, decode(bytes(body))))
+    return [fact for _, _, fact in sorted(found, key=lambda item: (item[0].attempt, process_order(item[0].writer), item[0].part, item[1]))]
+
+
+def _take(found: RunDetail, fact: dict[str, Any]) -> None:
+    kind = fact["fact"]
+    rest = {key: value for key, value in fact.items() if key != "fact"}
+    if kind == "environment":
+        found.environment.update(rest)
+    elif kind == "version":
+        found.versions.append(rest)
+    elif kind == "source":
+        found.sources.append(rest)
+    elif kind == "cell":
+        found.cells.append(rest)
+    elif kind == "unstorable":
+        found.unstorable.append(rest)
+    elif kind == "unasked":
+        found.unasked += [str(name) for name in rest.get("names") or []]
+    elif kind == "inputs":
+        found.inputs += list(rest.get("files") or [])
+    elif kind == "end" and rest.get("how") == "failed" and found.exception is None:
+        found.exception = {key: rest.get(key) for key in ("exception", "message", "traceback", "exit_code")}
+
+
+def _processes(places: Places, run: RunId) -> list[ProcessInfo]:
+    grouped: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for name, entry in places.sources.of_run(run):
+        if name.writer != SUPERVISOR:
+            grouped.setdefault((name.writer, name.attempt), []).append(entry)
+    found = []
+    for (writer, attempt), entries in sorted(grouped.items(), key=lambda item: (process_order(item[0][0]), item[0][1])):
+        hello = next((entry["facts"]["hello"] for entry in entries if "hello" in entry["facts"]), {})
+        process = hello.get("process") or {}
+        found.append(
+            ProcessInfo(
+                writer, attempt, str(process.get("host") or ""), process.get("pid"), hello.get("rank"), len(entries),
+                sum(entry["records"] for entry in entries), sum(entry["size"] for entry in entries),
+            )  # fmt: skip
+        )
+    return found
+
+
+def _series(places: Places, run: RunId) -> list[Series]:
+    known = places.names({run})
+    mine = [rp for rp, (run_ix, _) in enumerate(places.processes) if places.runs[run_ix] == run]
+    if not mine:
+        return []
+    main = next((rp for rp in mine if places.processes[rp][1] == MAIN_PROCESS), mine[0])
+    found = []
+    for name, at in known.logged.items():
+        for shape, occurrence in at.items():
+            if main in occurrence.rps and set(occurrence.counts) & {FLOAT, INT}:
+                found.append(_one_series(places, name, shape, main))
+    return [series for series in found if series.count]
+
+
+def _one_series(places: Places, name: str, shape: Shape, rp: int) -> Series:
+    again = len(places.attempts.get(rp, ())) > 1
+    latest = " QUALIFY row_number() OVER (PARTITION BY place, it, ord ORDER BY era DESC, seq DESC) = 1" if again else ""
+    numbers = (
+        f"SELECT CASE type WHEN {FLOAT} THEN f ELSE coalesce(i::DOUBLE, f) END AS v, era, seq FROM ({places.records([name])}) JOIN bp USING (b) "
+        f"WHERE rp = {rp} AND shape = {places.shapes[shape]} AND type IN ({FLOAT}, {INT}){latest}"
+    )
+    finite = "FILTER (WHERE isfinite(v))"
+    counted = places.connection.execute(f"SELECT count(*), min(v) {finite}, max(v) {finite} FROM ({numbers})").fetchone()
+    count, low, high = counted if counted else (0, None, None)
+    stride = max(1, -(-count // (POINTS - 1)))
+    rows = places.connection.execute(
+        f"SELECT v FROM (SELECT v, row_number() OVER (ORDER BY era, seq) - 1 AS k FROM ({numbers})) "
+        f"WHERE k % {stride} = 0 OR k = {count - 1} ORDER BY k"
+    ).fetchall()
+    values = [float(value) for (value,) in rows]
+    return Series(name, shape, count, low, high, values[-1] if values else None, values)
+
+

@@ -1,0 +1,307 @@
+"""The views that SQL sees: runs, logs, loops, args, checkpoints and wide.
+
+`value` has one type for a whole query: that of the names the query mentions (so `avg(value)` works for floats), else a
+union of number, truth and text that refuses arithmetic instead of rounding it. If a row turns up that does not fit the
+type chosen, the query is run again with the union: an answer never depends on the guess.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from rearview.catalog.ask import DIMENSIONS, Asking, make_run_facts
+from rearview.catalog.engine import deadline, fill, literal, quoted, user_error
+from rearview.catalog.guard import column_type, one_look
+from rearview.catalog.pivot import Pivot, listed
+from rearview.catalog.places import Names, Places
+from rearview.catalog.runs import RunInfo, args_of
+from rearview.catalog.table import Column, RowData, Table
+from rearview.catalog.types import BOOL, FLOAT, INT, NONE, TEXT, TYPE_NAMES, clean_text, spread
+from rearview.store.frames import ENDINGS
+
+if TYPE_CHECKING:
+    import duckdb
+
+VIEWS = ("args", "checkpoints", "logs", "loops", "runs", "wide")
+UNION = "UNION(number DOUBLE, truth BOOLEAN, text VARCHAR)"
+_UNFIT = "rearview: a value of another type"
+_ANY = (
+    f"CASE type WHEN {FLOAT} THEN union_value(number := f)::{UNION} "
+    f"WHEN {INT} THEN CASE WHEN i IS NOT NULL AND try_cast(i::DOUBLE AS HUGEINT) = i::HUGEINT THEN union_value(number := i::DOUBLE)::{UNION} "
+    f"ELSE union_value(text := coalesce(s, i::VARCHAR))::{UNION} END "
+    f"WHEN {BOOL} THEN union_value(truth := i <> 0)::{UNION} WHEN {NONE} THEN NULL::{UNION} ELSE union_value(text := s)::{UNION} END"
+)
+
+
+def _value(codes: set[int], raws: bool) -> str:
+    """The SQL of `value` over (type, f, i, s, raw) for rows of these types."""
+    kinds = codes - {NONE}
+    unfit = f"error({literal(_UNFIT)})"
+    if kinds == {FLOAT} or kinds == {FLOAT, INT}:
+        return f"CASE type WHEN {FLOAT} THEN f WHEN {INT} THEN coalesce(i::DOUBLE, f) WHEN {NONE} THEN NULL ELSE {unfit}::DOUBLE END"
+    if kinds == {INT} and not raws:
+        return f"CASE WHEN type = {INT} AND i IS NOT NULL THEN i WHEN type = {NONE} THEN NULL ELSE {unfit}::BIGINT END"
+    if kinds == {BOOL}:
+        return f"CASE type WHEN {BOOL} THEN i <> 0 WHEN {NONE} THEN NULL ELSE {unfit}::BOOLEAN END"
+    if kinds == {TEXT}:
+        return f"CASE type WHEN {TEXT} THEN s WHEN {NONE} THEN NULL ELSE {unfit}::VARCHAR END"
+    return _ANY
+
+
+def ask_sql(asking: Asking, query: str) -> Table:
+    """The answer to a user's SQL."""
+    places = asking.places
+    statement = one_look(places.connection, query)
+    if re.fullmatch(r"\s*show\s+(all\s+)?tables\s*;?\s*", statement, re.IGNORECASE):
+        statement = f"SELECT unnest({literal(list(VIEWS))}) AS name"  # and not the tables we work with
+    try:
+        return _answer(asking, statement, guess=True)
+    except _Unfit:
+        return _answer(asking, statement, guess=False)
+
+
+class _Unfit(Exception):
+    """A value did not fit the type chosen for `value`."""
+
+
+def _answer(asking: Asking, statement: str, *, guess: bool) -> Table:
+    import duckdb
+
+    connection = asking.places.connection
+    with deadline(connection, asking.timeout_s):
+        make_views(asking, statement, guess=guess)
+        try:
+            columns, rows = _fetched(connection, statement)
+        except (duckdb.IOException, duckdb.InterruptException):
+            raise
+        except duckdb.Error as problem:
+            if _UNFIT in str(problem):
+                raise _Unfit from None
+            raise user_error(problem, "the SQL text") from None
+    described = []
+    for k, (name, sql_type) in enumerate(columns):
+        kind, mixed = column_type(sql_type, [row[k] for row in rows])
+        described.append(Column(name, kind, mixed))
+    notes = [f"{c.name} has values of several types: {c.mixed}" for c in described if c.mixed] + asking.places.sources.damage
+    return Table(described, RowData(len(described), rows), notes)
+
+
+def _fetched(connection: duckdb.DuckDBPyConnection, statement: str) -> tuple[list[tuple[str, str]], list[tuple[Any, ...]]]:
+    """Columns with their SQL types, and rows. Times with a zone are brought to local time by DuckDB itself."""
+    connection.execute(statement)
+    columns = [(str(entry[0]), str(entry[1])) for entry in connection.description or ()]
+    if any("WITH TIME ZONE" in kind for _, kind in columns):
+        letters = [f"c{k}" for k in range(len(columns))]
+        local = [f"{c}::TIMESTAMP" if kind == "TIMESTAMP WITH TIME ZONE" else c for c, (_, kind) in zip(letters, columns, strict=True)]
+        connection.execute(f"SELECT {', '.join(local)} FROM ({statement.rstrip().rstrip(';')}\n) AS q({', '.join(letters)})")
+    return columns, connection.fetchall()
+
+
+def make_views(asking: Asking, query: str, *, guess: bool) -> None:
+    """Define every view the query mentions; what is defined for an earlier query is replaced."""
+    places = asking.places
+    known = places.names()
+    words = {word.lower() for word in re.findall(r"\w+", query)}
+    everything = "tables" in words or "describe" in words
+    make_run_facts(places)
+    if "runs" in words or everything:
+        _runs_view(places, asking.describe())
+    codes, raws = _types_mentioned(query, known) if guess else ({FLOAT, TEXT}, False)
+    value = _value(codes, raws)
+    if "args" in words or everything:
+        _args_view(places, value)
+    if "logs" in words or "loops" in words or everything:
+        _spots(places)
+        _logs_view(places, value)
+        _loops_view(places, _value(_called_types(query, known), False) if guess else _ANY)
+    if "wide" in words or everything:
+        _wide_view(places, known)
+    _checkpoints_view(places)
+
+
+def _types_mentioned(query: str, known: Names) -> tuple[set[int], bool]:
+    """The types of the names that stand in the query as text, or of all names if none does."""
+    every = list(dict.fromkeys([*known.logged, *known.args]))
+    names = [name for name in every if "'" + name.replace("'", "''") + "'" in query] or every
+    codes: set[int] = set()
+    raws = 0
+    for name in names:
+        for occurrence in known.logged.get(name, {}).values():
+            codes |= set(occurrence.counts)
+            raws += occurrence.raws
+        if name in known.args:
+            codes |= known.args[name].types()
+            raws += any(spread(data)[4] is not None for data in set(known.args[name].values.values()))
+    return codes, raws > 0
+
+
+def _called_types(query: str, known: Names) -> set[int]:
+    """The types of what iterations are called, of the loops that stand in the query as text, or of all."""
+    mentioned = {shape: at for shape, at in known.called.items() if "'" + shape[-1].replace("'", "''") + "'" in query}
+    named = any("'" + loop.replace("'", "''") + "'" in query for shape in known.shapes() for loop in shape)
+    codes = {INT}
+    for occurrence in (mentioned if named else known.called).values():
+        codes |= set(occurrence.counts)
+    return codes
+
+
+def _create(places: Places, name: str, query: str) -> None:
+    places.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
+
+
+def _type_names() -> str:
+    return "CASE type " + " ".join(f"WHEN {code} THEN {literal(name)}" for code, name in enumerate(TYPE_NAMES)) + " END"
+
+
+def _runs_view(places: Places, runs: Iterable[RunInfo]) -> None:
+    kinds = {
+        "run": "VARCHAR", "name": "VARCHAR", "tags": "VARCHAR[]", "notes": "VARCHAR", "projid": "VARCHAR", "tstamp": "TIMESTAMP",
+        "filename": "VARCHAR", "version": "VARCHAR", "how": "VARCHAR", "status": "VARCHAR", "detail": "VARCHAR", "duration_s": "DOUBLE",
+        "records": "BIGINT", "size_bytes": "BIGINT", "place": "BIGINT", "parent": "VARCHAR", "argv": "VARCHAR[]",
+    }  # fmt: skip
+    rows = []
+    for info in runs:
+        values = {key: getattr(info, key) for key in kinds}
+        values["tstamp"] = info.tstamp.astimezone().replace(tzinfo=None)
+        rows.append([_sql_text(value) for value in values.values()])
+    fill(places.connection, "runs_", kinds, rows)
+    _create(places, "runs", "SELECT * FROM runs_ ORDER BY tstamp, run")
+
+
+def _sql_text(value: object) -> object:
+    if isinstance(value, list):
+        return [clean_text(str(item)) for item in value]
+    return clean_text(value) if isinstance(value, str) else value
+
+
+def _args_view(places: Places, value: str) -> None:
+    rows = []
+    for run in places.runs:
+        for name, (data, given) in args_of(places.sources.of_run(run)).items():
+            code, number, whole, text, raw = spread(data)
+            rows.append((str(run), clean_text(name), code, float(number) if number else None, int(whole) if whole else None, text, raw, given))
+    kinds = {"run": "VARCHAR", "name": "VARCHAR", "type": "UTINYINT", "f": "DOUBLE", "i": "BIGINT", "s": "VARCHAR", "raw": "BLOB", "given": "BOOLEAN"}
+    fill(places.connection, "args_", kinds, rows)
+    _create(places, "args", f"SELECT run, name, {value} AS value, {_type_names()} AS value_type, given FROM args_")
+
+
+def _number(place: str, it: str) -> str:
+    """What the iteration of an affine block is called."""
+    return f"coalesce(try_cast({place}.first::HUGEINT + {it}::HUGEINT * {place}.step AS BIGINT), {it})"
+
+
+def _label(place: str, it: str, called: str) -> str:
+    """`=3`, or `#3` for an iteration that is known by its number only."""
+    c = called
+    return (
+        f"CASE WHEN {place}.affine = 1 THEN '=' || {_number(place, it)} WHEN {c}.type IS NULL THEN '#' || {it} "
+        f"WHEN {c}.type = {INT} THEN '=' || coalesce({c}.s, {c}.i::VARCHAR) WHEN {c}.type = {FLOAT} THEN '=' || {c}.f "
+        f"WHEN {c}.type = {BOOL} THEN '=' || CASE WHEN {c}.i <> 0 THEN 'True' ELSE 'False' END ELSE '=' || {c}.s END"
+    )
+
+
+def _spots(places: Places) -> None:
+    """Every place with its loop's name and the text of the path that leads to it."""
+    run = places.connection.execute
+    fill(places.connection, "loop_names", {"loop": "INTEGER", "loop_name": "VARCHAR"},
+         [(number, clean_text(name)) for name, number in places.loops.items()])  # fmt: skip
+    run("CREATE OR REPLACE TEMP TABLE spot AS SELECT place, NULL::VARCHAR AS loop_name, '' AS prefix FROM place WHERE parent IS NULL")
+    for depth in range(1, 1 + max((len(shape) for shape in places.shapes), default=0)):
+        numbers = [number for shape, number in places.shapes.items() if len(shape) == depth]
+        prefix = "''" if depth == 1 else f"s.prefix || s.loop_name || ({_label('q', 'p.parent_it', 'c')}) || '/'"
+        run(
+            f"INSERT INTO spot SELECT p.place, loop_names.loop_name, {prefix} FROM place p JOIN place q ON q.place = p.parent_place "
+            "JOIN spot s ON s.place = p.parent_place JOIN loop_names ON loop_names.loop = p.loop "
+            f"LEFT JOIN {places.called()} c ON c.place = p.parent_place AND c.it = p.parent_it "
+            f"WHERE p.shape IN ({', '.join(map(str, numbers))})"
+        )
+
+
+_CONTEXT = "run || '/' || process || '/' || replace({key}::VARCHAR, '-', '') || '/' || {it}"
+
+
+def _logs_view(places: Places, value: str) -> None:
+    names = list(dict.fromkeys(name for segment, _ in places.sources.taken for name in segment.names))
+    fill(places.connection, "log_names", {"n": "INTEGER", "value_name": "VARCHAR"}, [(n, clean_text(name)) for n, name in enumerate(names)])
+    again = any(len(attempts) > 1 for attempts in places.attempts.values())
+    latest = " QUALIFY row_number() OVER (PARTITION BY place, it, ord, n ORDER BY era DESC, seq DESC) = 1" if again else ""
+    base = f"SELECT r.*, bp.place, bp.era, bp.wall FROM ({places.records(names, args=None)}) r JOIN bp USING (b){latest}"
+    inside = "p.parent IS NOT NULL"
+    columns = [
+        ("projid", "projid"), ("run", "run"), ("tstamp", "tstamp"), ("filename", "filename"), ("process", "process"),
+        ("ctx_id", f"CASE WHEN {inside} THEN {_CONTEXT.format(key='p.key', it='l.it')} END"), ("value_name", "value_name"),
+        ("value", value), ("value_type", _type_names()),
+        ("value_float", f"CASE type WHEN {FLOAT} THEN f WHEN {INT} THEN coalesce(i::DOUBLE, f) END"),
+        ("value_int", f"CASE type WHEN {INT} THEN i END"), ("value_text", f"CASE WHEN type >= {TEXT} THEN s END"), ("ordinal", "ord"),
+        ("path", f"CASE WHEN {inside} THEN prefix || loop_name || ({_label('p', 'l.it', 'c')}) ELSE '' END"),
+        ('"at"', "wall + to_microseconds(us)"), ("volatile", "(flags & 1) <> 0"), ("is_arg", "(flags & 2) <> 0"),
+    ]  # fmt: skip
+    called = f"SELECT place, it, struct_pack(type := type, f := f, i := i, s := s) AS c FROM {places.called()}"
+    _create(
+        places, "logs",
+        f"SELECT {listed(columns)} FROM ({base}) l JOIN place p ON p.place = l.place LEFT JOIN ({called}) v ON v.place = l.place AND v.it = l.it "
+        "JOIN spot ON spot.place = l.place JOIN process ON process.rp = p.rp JOIN run_facts USING (run_ix) JOIN log_names USING (n) "
+        "ORDER BY p.rp, l.era, l.seq",
+    )  # fmt: skip
+
+
+def _loops_view(places: Places, value: str) -> None:
+    """One row per iteration; a block without a LEAVE frame has as many iterations as anything in it shows."""
+    names = [name for segment, _ in places.sources.taken for name in segment.names]
+    seen = (
+        f"SELECT place, it FROM ({places.records(list(dict.fromkeys(names)), args=None)}) JOIN bp USING (b) "
+        f"UNION ALL SELECT place, it FROM {places.called()} UNION ALL SELECT parent_place, parent_it FROM place WHERE parent_place IS NOT NULL"
+    )
+    counted = (
+        "SELECT p.*, coalesce(p.entries, x.top + 1, 0) AS begun FROM place p "
+        f"LEFT JOIN (SELECT place, max(it) AS top FROM ({seen}) GROUP BY place) x USING (place) WHERE p.parent IS NOT NULL"
+    )
+    endings = "CASE ending " + " ".join(f"WHEN {k} THEN {literal(name)}" for k, name in enumerate(ENDINGS)) + " END"
+    above = f"CASE WHEN parent <> {literal(str(uuid.UUID(int=0)))} THEN {_CONTEXT.format(key='parent', it='parent_it')} END"
+    columns = [
+        ("ctx_id", _CONTEXT.format(key="key", it="it")), ("parent_ctx_id", above), ("loop_name", "loop_name"), ("loop_entries", "begun"),
+        ("loop_iteration", "it"), ("loop_value", value), ("run", "run"), ("process", "process"), ("occurrence", "occurrence"),
+        ("ending", endings),
+    ]  # fmt: skip
+    has = "d.affine = 0 AND c.type IS NOT NULL"
+    typed = [
+        ("type", f"CASE WHEN {has} THEN c.type ELSE {INT} END"), ("f", "c.f"), ("s", "c.s"),
+        ("i", f"CASE WHEN {has} THEN c.i WHEN d.affine = 1 THEN {_number('d', 'd.it')} ELSE d.it END"),
+    ]  # fmt: skip
+    _create(
+        places, "loops",
+        f"SELECT {listed(columns)} FROM (SELECT d.*, {listed(typed)} FROM (SELECT *, unnest(range(begun)) AS it FROM ({counted})) d "
+        f"LEFT JOIN {places.called()} c ON c.place = d.place AND c.it = d.it) "
+        "JOIN spot USING (place) JOIN process USING (rp) JOIN run_facts USING (run_ix) ORDER BY rp, place, it",
+    )  # fmt: skip
+
+
+def _checkpoints_view(places: Places) -> None:
+    _create(
+        places, "checkpoints",
+        "SELECT NULL::VARCHAR AS run, NULL::VARCHAR AS process, NULL::VARCHAR AS ctx_id, NULL::VARCHAR AS path, NULL::VARCHAR AS boundary, "
+        'NULL::TIMESTAMP AS "at", NULL::BIGINT AS size_bytes, NULL::VARCHAR AS manifest WHERE false',
+    )  # fmt: skip
+
+
+def _wide_view(places: Places, known: Names) -> None:
+    """Every name there is, with the dimensions in front."""
+    every = list(dict.fromkeys([*known.args, *known.logged]))
+    pivot = Pivot(places, known, every)
+    query = pivot.query()
+    taken = {name.lower() for name in DIMENSIONS}
+    columns = []
+    for field in (*pivot.loops, *pivot.names):
+        name = clean_text(field.name) or "_"
+        while name.lower() in taken:
+            name += "_loop" if field in pivot.loops else "_value"
+        taken.add(name.lower())
+        columns.append(f"{field.typed('q')} AS {quoted(name)}")
+    every_column = ", ".join(["projid", "run", "tstamp", "filename", "process", *columns])
+    _create(
+        places, "wide",
+        f"SELECT {every_column} FROM ({query}) q JOIN run_facts USING (run_ix) JOIN process USING (rp) ORDER BY q.rp, q.pos",
+    )  # fmt: skip

@@ -1,0 +1,266 @@
+"""Is the store whole? Looks at every kind of file, names what is wrong, and repairs what can be repaired.
+
+Truth is never deleted: a damaged journal is set aside under another name and its good frames are written as a new
+part beside it. Caches and leftovers are removed; they are made again when needed. Nothing here unpickles, runs git or
+parses SQL.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rearview.errors import Damaged, NoSuchRun, StoreError
+from rearview.model import RunId
+from rearview.store import atomic, frames, objects
+from rearview.store.journal import SUFFIX, PartName
+from rearview.store.layout import FORMAT, Store
+from rearview.store.runs import list_runs, read_run
+
+STALE_AFTER_S = 24 * 3600.0
+"""An unfinished file older than this belongs to nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it should be."""
+
+    path: Path
+    problem: str
+    severity: str
+    """`damage`: bytes are not what was written. `note`: harmless, or normal after a kill."""
+
+
+def check(store: Store) -> list[Finding]:
+    """Everything that is wrong, in the order of the folders."""
+    found: list[Finding] = []
+    for look in (_store_json, _runs, _objects, _code, _segments, _leftovers):
+        found += look(store)
+    return found
+
+
+def _damage(path: Path, problem: str) -> Finding:
+    return Finding(path, problem, "damage")
+
+
+def _note(path: Path, problem: str) -> Finding:
+    return Finding(path, problem, "note")
+
+
+def _store_json(store: Store) -> Iterator[Finding]:
+    try:
+        facts = json.loads(store.store_json.read_bytes())
+        if not isinstance(facts["format"], int) or not isinstance(facts["id"], str):
+            yield _damage(store.store_json, "does not say the format and the id of the store")
+    except FileNotFoundError:
+        yield _damage(store.store_json, "is missing")
+    except (ValueError, KeyError, TypeError):
+        yield _damage(store.store_json, "cannot be read as JSON")
+
+
+def _folders(path: Path) -> list[Path]:
+    try:
+        return sorted(Path(entry.path) for entry in os.scandir(path) if entry.is_dir(follow_symlinks=False))
+    except FileNotFoundError:
+        return []
+
+
+def _runs(store: Store) -> Iterator[Finding]:
+    for folder in _folders(store.runs):
+        if not (folder / "run.json").exists():
+            yield _note(folder, "has no run.json: a run that was killed while it began, or whose run.json was removed")
+            continue
+        try:
+            read_run(store, RunId(folder.name))
+        except Damaged as problem:
+            yield _damage(folder / "run.json", str(problem).partition(": ")[0].rpartition(" is ")[2] or "is damaged")
+        for path in sorted(folder.glob("*" + SUFFIX)):
+            yield from _journal(path)
+
+
+def _journal(path: Path) -> Iterator[Finding]:
+    if PartName.parse(path.name) is None:
+        yield _note(path, "is not named like a journal part")
+        return
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return
+    reading = frames.Reading()
+    for sequence, body in frames.walk(data, reading):
+        if body[0] == frames.FACT:
+            try:
+                frames.read_fact(body)
+            except Damaged as problem:
+                yield _damage(path, f"frame {sequence}: {problem}")
+    for sentence in reading.damage:
+        yield _damage(path, sentence)
+    if reading.torn_bytes and not reading.closed:
+        yield _note(path, f"ends with {reading.torn_bytes} bytes of an unfinished write: normal after a kill")
+
+
+def _objects(store: Store) -> Iterator[Finding]:
+    for folder in _folders(store.objects):
+        for path in sorted(folder.iterdir()):
+            try:
+                if objects.path_of(store, path.name) != path:
+                    yield _note(path, "is not where an object of that name belongs")
+                elif objects.key_of(path.read_bytes()) != path.name:
+                    yield _damage(path, "its bytes have another hash")
+            except Damaged:
+                yield _note(path, "is not named like an object")
+            except FileNotFoundError:
+                continue
+
+
+def _code(store: Store) -> Iterator[Finding]:
+    """Loose git objects: zlib over `type size\\0body`, named by the SHA-1 of that."""
+    for folder in _folders(store.code / "objects"):
+        if len(folder.name) != 2:
+            continue
+        for path in sorted(folder.iterdir()):
+            name = folder.name + path.name
+            if len(name) != 40 or set(name) - set("0123456789abcdef"):
+                continue  # a temporary file of git's
+            try:
+                if hashlib.sha1(zlib.decompress(path.read_bytes()), usedforsecurity=False).hexdigest() != name:
+                    yield _damage(path, "the source object has another hash")
+            except zlib.error:
+                yield _damage(path, "the source object cannot be decompressed")
+            except FileNotFoundError:
+                continue
+
+
+def _segments(store: Store) -> Iterator[Finding]:
+    """The index of a segment is a hash, a line break and JSON; `files` names each Parquet file with size and hash."""
+    import xxhash
+
+    named = set()
+    for path in sorted(store.segments.glob("*.index")):
+        try:
+            digest, _, body = path.read_bytes().partition(b"\n")
+            if xxhash.xxh3_128_hexdigest(body).encode() != digest:
+                yield _note(path, "the index of a segment is damaged; it is a cache and will be made again")
+                continue
+            for name, size, digest_of in json.loads(body)["files"].values():
+                named.add(name)
+                data = (store.segments / name).read_bytes()
+                if len(data) != size or xxhash.xxh3_128_hexdigest(data) != digest_of:
+                    yield _note(store.segments / name, "a segment is damaged; it is a cache and will be made again")
+        except FileNotFoundError as missing:
+            yield _note(Path(missing.filename or path), "a segment is incomplete; it is a cache and will be made again")
+        except (ValueError, KeyError, TypeError):
+            yield _note(path, "the index of a segment cannot be read; it is a cache and will be made again")
+    for path in sorted(store.segments.glob("*.parquet")):
+        if path.name not in named and _age_s(path) > STALE_AFTER_S:
+            yield _note(path, "belongs to no segment: left behind by a reader that was killed")
+
+
+def _leftovers(store: Store) -> Iterator[Finding]:
+    for path in sorted(store.tmp.iterdir()) if store.tmp.is_dir() else ():
+        if _age_s(path) > STALE_AFTER_S:
+            yield _note(path, "is an unfinished file, more than a day old")
+
+
+def _age_s(path: Path) -> float:
+    try:
+        return time.time() - path.lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
+# Repair
+
+
+def repair(store: Store) -> list[str]:
+    """Do what can be done, and say what was done."""
+    done: list[str] = []
+    done += _repair_store_json(store)
+    for folder in _folders(store.runs):
+        if (folder / "run.json").exists():
+            for path in sorted(folder.glob("*" + SUFFIX)):
+                done += _repair_journal(store, path)
+    done += _drop_segments(store)
+    done += _drop_leftovers(store)
+    return done
+
+
+def _repair_store_json(store: Store) -> list[str]:
+    problems = [finding for finding in _store_json(store)]
+    if not problems:
+        return []
+    if not store.runs.is_dir():
+        raise StoreError(f"{store.root} has neither a readable store.json nor runs: it is not a store; restore it from a copy")
+    if store.store_json.exists():
+        os.rename(store.store_json, store.root / "store.json.damaged")
+    facts = {"format": FORMAT, "id": secrets.token_hex(16), "made_by": "rearview check --repair"}
+    atomic.publish(store.store_json, json.dumps(facts, indent=1).encode() + b"\n", tmp=store.tmp, replace=False)
+    return ["store.json was written anew; what was left of the old one is store.json.damaged"]
+
+
+def _repair_journal(store: Store, path: Path) -> list[str]:
+    """Write the good frames of a damaged part as a part of the same name; the damaged file stays beside it.
+
+    The new part is numbered anew without gaps, so readers take it for whole: what was lost is said here, once, and stays
+    readable in the file that was set aside.
+    """
+    name = PartName.parse(path.name)
+    if name is None:
+        return []
+    data = path.read_bytes()
+    reading = frames.Reading()
+    bodies = [body for _, body in frames.walk(data, reading)]
+    if not reading.damage:
+        return []
+    aside = path.with_name(path.name + ".damaged")
+    if aside.exists():
+        return [f"{path.name} of {path.parent.name} is damaged again and was left alone: {aside.name} is there already"]
+    if reading.closed:
+        bodies.append(bytes((frames.CLOSE,)))
+    good = frames.MAGIC + b"".join(frames.frame(k, body) for k, body in enumerate(bodies))
+    os.link(path, aside)  # both names for a moment: a kill here loses nothing
+    atomic.publish(path, good, tmp=store.tmp)
+    return [f"{path.parent.name}/{path.name}: {len(bodies)} good frames kept, the damaged file set aside as {aside.name}"]
+
+
+def _drop_segments(store: Store) -> list[str]:
+    bad = list(_segments(store))
+    if not bad:
+        return []
+    shutil.rmtree(store.segments, ignore_errors=True)
+    return ["the segments were removed; the next query makes them anew"]
+
+
+def _drop_leftovers(store: Store) -> list[str]:
+    done = []
+    for finding in _leftovers(store):
+        if finding.path.is_dir() and not finding.path.is_symlink():
+            shutil.rmtree(finding.path, ignore_errors=True)
+        else:
+            finding.path.unlink(missing_ok=True)
+        done.append(f"tmp/{finding.path.name} was removed")
+    return done
+
+
+# Removal
+
+
+def remove_run(store: Store, run: RunId) -> None:
+    """Remove a run: its folder vanishes at once, then its bytes. Objects and versions stay, others may use them.
+
+    The caller has made sure that the run is not running, or that the user insists.
+    """
+    if run not in list_runs(store):
+        raise NoSuchRun(f"there is no run {run}: `rearview runs` lists them")
+    gone = atomic.temp_name(store.tmp)
+    os.rename(store.run(run), gone)
+    atomic.sync_folder(store.runs)
+    shutil.rmtree(gone, ignore_errors=True)
