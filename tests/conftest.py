@@ -60,7 +60,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     totals: Counter[str] = Counter()
     for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
         counted = report.user_properties if report.when == "call" else []
-        totals.update({key.removeprefix(TALLY): value for key, value in counted if key.startswith(TALLY)})
+        for key, value in counted:
+            if key.startswith(TALLY):
+                totals[key.removeprefix(TALLY)] += value
     if totals:
         terminalreporter.section("totals")
         for name, count in sorted(totals.items()):
