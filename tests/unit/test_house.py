@@ -19,6 +19,7 @@ MODULES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encodi
 MAY_WRITE_FILES = {
     "store/atomic.py": "publishes whole files",
     "store/journal.py": "appends frames",
+    "store/check.py": "repair puts damaged files and removed runs aside by name; it writes no bytes",
     "record/recorder.py": "the hot path: the journal's own write call for a float, without the call around it (bench: log)",
     "catalog/export.py": "a Parquet file the user named, whole or not there",
     "catalog/seal.py": "lines for DuckDB to read, in the store's tmp/; the segments made of them are published by atomic",
