@@ -76,7 +76,7 @@ def test_nothing_is_wider_than_the_screen(two_runs: Path, cli: Cli, width: int) 
 
 def test_show(two_runs: Path, cli: Cli) -> None:
     page = cli("show", "bad", check=True).stdout
-    for part in ("failed", "ValueError: lr is too large", "lr=2.5", "train.py", "acc", "python", "15", "on disk"):
+    for part in ("failed", "ValueError: lr is too large", "train.py", "acc", "python", "15", "on disk"):
         assert part in page
     found = document(cli, "show", "good")
     assert found["schema"] == "rearview.show/1"
@@ -162,9 +162,8 @@ def test_diff(two_runs: Path, cli: Cli) -> None:
 
 
 def test_equal_runs_do_not_differ(two_runs: Path, cli: Cli) -> None:
-    cli("run", "--name", "again", "train.py", env={"PYTHONHASHSEED": "0"}, check=True)
-    cli("run", "--name", "more", "train.py", env={"PYTHONHASHSEED": "0"}, check=True)
-    done = cli("diff", "again", "more")
+    cli("run", "--name", "again", "train.py", check=True)
+    done = cli("diff", "good", "again")
     assert done.returncode == 0, done.stdout
 
 

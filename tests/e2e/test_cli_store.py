@@ -23,6 +23,8 @@ for k in rv.loop("k"):
     time.sleep(0.05)
 """
 
+SOURCE = Path(__file__).resolve().parent.parent.parent / "src"
+
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -30,9 +32,8 @@ Cli = Callable[..., subprocess.CompletedProcess[str]]
 def going_on(project: Path) -> subprocess.Popen[str]:
     """A run that goes on until it is told to end."""
     (project / "live.py").write_text(GOES_ON)
-    source = Path(__file__).resolve().parent.parent.parent / "src"
     child = subprocess.Popen(
-        [sys.executable, "live.py"], env={**os.environ, "PYTHONPATH": str(source)}, stdout=subprocess.PIPE, text=True, cwd=project
+        [sys.executable, "live.py"], env={**os.environ, "PYTHONPATH": str(SOURCE)}, stdout=subprocess.PIPE, text=True, cwd=project
     )
     assert child.stdout is not None
     child.stdout.readline()
@@ -88,18 +89,20 @@ def test_rm(project: Path, cli: Cli, python: Callable[..., object]) -> None:
 def test_a_running_run_is_watched_and_not_removed(project: Path, cli: Cli, going_on: subprocess.Popen[str]) -> None:
     refused = cli("rm", "last", "--yes")
     assert refused.returncode == 2 and "still running" in refused.stderr
-    source = Path(__file__).resolve().parent.parent.parent / "src"
-    watching = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "rearview", "watch", "--every", "0.1"],
-        env={**os.environ, "PYTHONPATH": str(source)}, stdout=subprocess.PIPE, text=True, cwd=project,
-    )  # fmt: skip
-    assert watching.stdout is not None
-    first = watching.stdout.readline()
-    assert "running" in first and "x=" in first
-    going_on.send_signal(signal.SIGTERM)
-    going_on.wait()
-    rest = watching.stdout.read()
-    assert watching.wait(timeout=30) == 0
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=project,
+    ) as watching:
+        assert watching.stdout is not None
+        first = watching.stdout.readline()
+        assert "running" in first and "x=" in first
+        going_on.send_signal(signal.SIGTERM)
+        going_on.wait()
+        rest = watching.stdout.read()
+    assert watching.returncode == 0
     assert "killed" in rest.splitlines()[-1]
 
 
@@ -111,10 +114,9 @@ def test_watch_without_a_running_run(project: Path, cli: Cli, python: Callable[.
 
 
 def test_interrupted_watch_ends_with_130(project: Path, going_on: subprocess.Popen[str]) -> None:
-    source = Path(__file__).resolve().parent.parent.parent / "src"
     watching = subprocess.Popen(
         [sys.executable, "-m", "rearview", "watch"],
-        env={**os.environ, "PYTHONPATH": str(source)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=project,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=project,
     )  # fmt: skip
     assert watching.stdout is not None
     watching.stdout.readline()
@@ -144,8 +146,7 @@ def test_config(project: Path, cli: Cli) -> None:
 
 def test_a_reader_that_goes_away_is_no_error(project: Path, python: Callable[..., object]) -> None:
     python("import rearview as rv\nfor k in rv.loop('k', range(20000)):\n    rv.log('x', k)\n", check=True)
-    source = Path(__file__).resolve().parent.parent.parent / "src"
     line = f"{sys.executable} -m rearview df x --csv | head -1; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", line], env={**os.environ, "PYTHONPATH": str(source)}, capture_output=True, text=True, cwd=project)
+    done = subprocess.run(["bash", "-c", line], env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, cwd=project)
     assert done.stdout.splitlines() == ["projid,run,tstamp,filename,k,x", "0"]
     assert done.stderr == ""

@@ -11,6 +11,7 @@ import pytest
 
 from rearview.cli import chart, csvs, figure, main, screen, tables, text
 from rearview.testing.stores import StoreBuilder
+from rearview.versions import snapshot
 
 HOSTILE = {
     "colour": "\x1b[31mred\x1b[0m",
@@ -50,6 +51,13 @@ def assert_harmless(output: str) -> None:
 def store_of_hostile(project: Path) -> StoreBuilder:
     """A store in which everything a user can choose is hostile."""
     builder = StoreBuilder(project)
+    (project / "train.py").write_text("".join(f"# {value}\n" for value in HOSTILE.values() if value.isascii()))
+    (project / "\x1b[31m\u202e.py").write_text("x = 1\n")
+    versions = []
+    for number in range(2):
+        (project / "other.py").write_text(f"# {HOSTILE['title']} {number}\n")
+        taken = snapshot.take(builder.store, project, script=project / "train.py", script_source=None, extra={}, limit_bytes=1 << 20)
+        versions.append(taken.version)
     for number in range(2):
         everything = " ".join(HOSTILE.values())
         safe = everything.encode("utf-8", "backslashreplace").decode()  # run.json is JSON: no lone surrogates in its file
@@ -62,6 +70,7 @@ def store_of_hostile(project: Path) -> StoreBuilder:
             environment={"python": safe, "packages": {safe: safe}},
             git={"head": safe, "branch": safe, "dirty": True},
             projid=safe,
+            version=versions[number],
         )
         process = run.process()
         for name, value in HOSTILE.items():
@@ -113,6 +122,14 @@ def test_no_command_passes_on_what_a_terminal_obeys(
     assert "Traceback (most recent" not in said.err
     if color == "never":
         assert "\x1b" not in said.out + said.err
+
+
+def test_source_on_a_screen_is_harmless(store_of_hostile: StoreBuilder, capfd: pytest.CaptureFixture[str]) -> None:
+    """Into a pipe the bytes are exact; where there are colours there is a person."""
+    assert main.main(["code", "last", "train.py", "--color", "always"]) == 0
+    out = capfd.readouterr().out
+    assert "\\x1b]0;owned" in OUR_COLOURS.sub("", out)
+    assert_harmless(out)
 
 
 HAVE_JSON = ("runs", "show", "df", "sql", "plot", "diff", "check")

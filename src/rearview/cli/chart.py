@@ -159,8 +159,10 @@ def _dot(bits: int, whose: int, paint: Paint | None) -> str:
 def _letters(lines: Sequence[Line], frame: _Frame, columns: int, height: int) -> list[str]:
     grid = [[" "] * columns for _ in range(height)]
     for number, line in enumerate(lines):
+        letter = LETTERS[number % len(LETTERS)]
+        previous: tuple[int, int] | None = None
         for cell in _cells(line, frame, columns, height):
-            if cell:
-                taken = grid[cell[1]][cell[0]]
-                grid[cell[1]][cell[0]] = LETTERS[number % len(LETTERS)] if taken == " " else "*"
+            for x, y in _segment(previous or cell, cell) if cell else ():
+                grid[y][x] = letter if grid[y][x] in (" ", letter) else "*"
+            previous = cell
     return ["".join(row).rstrip(" ") for row in grid]

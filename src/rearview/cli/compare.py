@@ -6,8 +6,9 @@ Two values are the same if they have the same type and the same exact form: NaN 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rearview.cli import output
 from rearview.cli.metrics import Metric
@@ -65,11 +66,22 @@ def flat(facts: Mapping[str, object], above: str = "") -> dict[str, object]:
     return found
 
 
-def pair_metrics(left: Mapping[str, Metric], right: Mapping[str, Metric]) -> list[MetricPair]:
-    """The metrics of both runs side by side."""
+def pair_metrics(left: Sequence[Metric], right: Sequence[Metric], differ: Callable[[str], bool]) -> list[MetricPair]:
+    """The metrics of both runs side by side; `differ` tells whether the values of a name that both have differ."""
+    ours = {metric.key: metric for metric in left}
+    theirs = {metric.key: metric for metric in right}
     pairs = []
-    for name in [*left, *(name for name in right if name not in left)]:
-        a, b = left.get(name), right.get(name)
-        differs = a is None or b is None or [exact(v) for v in a.values] != [exact(v) for v in b.values]
-        pairs.append(MetricPair(name, a, b, differs))
+    for key in [*ours, *(key for key in theirs if key not in ours)]:
+        a, b = ours.get(key), theirs.get(key)
+        pairs.append(MetricPair(key[0], a, b, a is None or b is None or differ(key[0])))
     return pairs
+
+
+Rows = Sequence[tuple[Any, ...]]
+
+
+def rows_differ(left: Rows, right: Rows) -> bool:
+    """Whether two runs' rows of one name differ: in a place, in a value, or in a value's type."""
+    if len(left) != len(right):
+        return True
+    return any(a is not b and exact(a) != exact(b) for one, other in zip(left, right, strict=True) for a, b in zip(one, other, strict=True))

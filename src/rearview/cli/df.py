@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rearview.cli import options, screen, text
-from rearview.errors import UsageError
+from rearview.errors import EXIT_DIFFERENCES, EXIT_NOTHING_MATCHED, EXIT_OK, UsageError
 
 
 @click.command("df", short_help="Show logged values as a table, over all runs.")
@@ -19,7 +19,9 @@ from rearview.errors import UsageError
 @options.as_json
 @click.option("--parquet", metavar="FILE", type=click.Path(path_type=Path), help="Write a Parquet file.")
 @options.color
+@click.pass_context
 def command(
+    ctx: click.Context,
     names: tuple[str, ...],
     where: str | None,
     run_ref: str | None,
@@ -32,7 +34,7 @@ def command(
     """Show a column per NAME beside projid, run, tstamp, filename and one column per loop.
 
     One row per log call. An arg or a per-run value repeats down the rows of its run, a per-epoch value down its
-    steps. --where filters rows.
+    steps. --where filters rows. The exit code is 1 if something was never logged, 3 if there is no row at all.
     """
     from rearview.cli import opening, tabular
 
@@ -52,3 +54,5 @@ def command(
             tabular.write_json("rearview.table/1", table, limit)
         else:
             screen.write(tabular.show(table, screen.of_stdout(color), limit))
+        unknown = set(names) - {known.name for known in catalog.names()} - set(table.names[: -len(names)])
+    ctx.exit(EXIT_NOTHING_MATCHED if not len(table) else EXIT_DIFFERENCES if unknown else EXIT_OK)

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from rearview.cli import compare, metrics, options, output, screen, tables, text
+from rearview.cli.series import DIMENSIONS, as_number
 from rearview.errors import EXIT_DIFFERENCES, EXIT_OK, RearviewError
 
 if TYPE_CHECKING:
     from rearview.catalog.catalog import Catalog
     from rearview.catalog.runs import RunInfo
     from rearview.store.layout import Store
+
+BY_CHANCE = frozenset({"variables.PYTHONHASHSEED"})
+"""Shown, but no difference: `rearview run` draws a hash seed for each run where none is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,8 @@ class Comparison:
     def differs(self) -> bool:
         """Whether anything differs that was expected to repeat."""
         expected = [pair for pair in self.metrics if pair.differs and not pair.volatile]
-        return bool(self.args or self.environment or self.code or self.code_problem or expected)
+        meant = [one for one in self.environment if one.name not in BY_CHANCE]
+        return bool(self.args or meant or self.code or self.code_problem or expected)
 
 
 @click.command("diff", short_help="Compare two runs: args, environment, code, metrics.")
@@ -47,7 +52,8 @@ class Comparison:
 def command(ctx: click.Context, left_ref: str, right_ref: str, as_json: bool, color: str) -> None:
     """Compare two runs: args, environment, code as a unified diff, metrics side by side.
 
-    Exit code 0 if nothing differs, 1 if something does. Values marked volatile are shown but do not count.
+    Exit code 0 if nothing differs, 1 if something does. Values marked volatile and the hash seed are shown but do not
+    count.
     """
     from rearview.cli import opening
 
@@ -65,7 +71,14 @@ def _compared(catalog: Catalog, store: Store, left_ref: str, right_ref: str) -> 
     left, right = catalog.run(left_ref), catalog.run(right_ref)
     details = [catalog.run_detail(run.run) for run in (left, right)]
     ran_in = [compare.flat(detail.environment) for detail in details]
-    series = [metrics.of(detail) for detail in details]
+    series = [metrics.of(detail, metrics.volatile_names(catalog, detail.info.run)) for detail in details]
+    dimensions = len(DIMENSIONS)
+
+    def differ(name: str) -> bool:
+        tables_of = [catalog.table([name], run=run.run) for run in (left, right)]
+        ours, theirs = ([row[dimensions:] for row in table.rows()] for table in tables_of)
+        return tables_of[0].names != tables_of[1].names or compare.rows_differ(ours, theirs)
+
     code, problem = _code(store, left, right)
     return Comparison(
         left,
@@ -74,7 +87,7 @@ def _compared(catalog: Catalog, store: Store, left_ref: str, right_ref: str) -> 
         compare.differences(*ran_in),
         code,
         problem,
-        compare.pair_metrics(*series),
+        compare.pair_metrics(*series, differ),
     )
 
 
@@ -183,8 +196,7 @@ def _metric_lines(pairs: Sequence[compare.MetricPair], view: screen.Screen) -> l
         tables.Column("name", least=10),
         *(tables.Column(title, align="right", least=10) for title in ("last left", "last right")),
         tables.Column("change", align="right", least=10, weight=1),
-        *(tables.Column(title, align="right", least=10, weight=3) for title in ("min left", "min right")),
-        *(tables.Column(title, align="right", least=10, weight=2) for title in ("max left", "max right")),
+        *(tables.Column(title, align="right", least=18, weight=weight) for title, weight in (("min", 3), ("max", 2))),
         tables.Column("count", align="right", least=5, weight=4),
         tables.Column("", least=8),
     ]
@@ -193,18 +205,22 @@ def _metric_lines(pairs: Sequence[compare.MetricPair], view: screen.Screen) -> l
 
 def _metric_row(pair: compare.MetricPair) -> list[tables.Cell]:
     sides = (pair.left, pair.right)
-    last = [text.value(side.last) if side else "" for side in sides]
-    least = [text.value(side.minimum) if side else "" for side in sides]
-    most = [text.value(side.maximum) if side else "" for side in sides]
-    counts = [str(side.count) if side else "0" for side in sides]
+    last = [text.shorten(text.value(side.last), 24) if side else "" for side in sides]
+    ends = [(side.minimum, side.maximum) if side else (None, None) for side in sides]
+    least, most = (_both(*(text.value(end, 4) for end in pair)) for pair in zip(*ends, strict=True))
     verdict = "same" if not pair.differs else "volatile" if pair.volatile else "differs"
     style = {"same": "dim", "volatile": "dim", "differs": "odd"}[verdict]
-    count = counts[0] if counts[0] == counts[1] else "/".join(counts)
-    return [pair.name, *last, _change(pair), *least, *most, count, tables.Styled(verdict, style)]
+    count = _both(*("" if side is None or side.count is None else str(side.count) for side in sides))
+    return [pair.name, *last, _change(pair), least, most, count, tables.Styled(verdict, style)]
+
+
+def _both(left: str, right: str) -> str:
+    """Both sides in one cell, once if they are the same."""
+    return left if left == right else f"{left or '-'} / {right or '-'}"
 
 
 def _change(pair: compare.MetricPair) -> str:
-    ends = [side.numbers()[-1] for side in (pair.left, pair.right) if side is not None and side.count]
+    ends = [as_number(side.last) for side in (pair.left, pair.right) if side is not None]
     if len(ends) != 2 or ends[0] is None or ends[1] is None:
         return ""
     return f"{ends[1] - ends[0]:+.4g}"

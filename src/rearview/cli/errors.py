@@ -19,6 +19,10 @@ from rearview.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, RearviewErro
 DEBUG = "REARVIEW_DEBUG"
 
 
+class ReaderGone(Exception):
+    """Nobody reads our output any more. Not a BrokenPipeError: click would end the process by itself with code 1."""
+
+
 def guarded(command: Callable[[], object]) -> int:
     """Run a command and return its exit code; every failure has been told by then."""
     try:
@@ -32,7 +36,7 @@ def guarded(command: Callable[[], object]) -> int:
 
 
 def _told(problem: Exception) -> int:
-    if isinstance(problem, BrokenPipeError):
+    if isinstance(problem, (BrokenPipeError, ReaderGone)):
         # What is still buffered would fail again when Python flushes at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return EXIT_OK
@@ -46,6 +50,9 @@ def _told(problem: Exception) -> int:
     if isinstance(problem, RearviewError):
         screen.note(f"rearview: {_safe(str(problem))}")
         return problem.exit_code
+    if isinstance(problem, OSError) and problem.filename is not None:
+        screen.note(f"rearview: {_safe(str(problem.filename))}: {problem.strerror}")
+        return EXIT_FAILED
     hint = "" if os.environ.get(DEBUG) else f" ({DEBUG}=1 shows where)"
     screen.note(f"rearview: {type(problem).__name__}: {_safe(str(problem))}{hint}")
     return EXIT_FAILED

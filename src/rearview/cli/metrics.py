@@ -1,63 +1,86 @@
-"""A metric of one run in a line: how it went, first, last, least, greatest, how many. Pure."""
+"""The metrics of one run, a line each: how it went, first, last, least, greatest, how many.
+
+Knows what the catalog says of a run's series. Must not know how a page is put together.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rearview.cli import output, sparkline, tables, text
 from rearview.cli.screen import Screen
-from rearview.cli.series import as_number
+
+if TYPE_CHECKING:
+    from rearview.catalog.catalog import Catalog
+    from rearview.catalog.detail import RunDetail, Series
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """All recorded values of one name in one run, in order."""
+    """What is known of one name at one place in the loops of a run."""
 
     name: str
-    values: Sequence[object]
+    loops: tuple[str, ...] = ()
+    """The loops around it, outermost first."""
+    count: int | None = None
+    """None if only the last value is known: of what is no number."""
+    first: object = None
+    last: object = None
+    minimum: float | None = None
+    """The least finite value."""
+    maximum: float | None = None
+    points: Sequence[float] = ()
+    """The values, thinned: enough to draw."""
     volatile: bool = False
+    """Not expected to repeat."""
 
     @property
-    def count(self) -> int:
-        return len(self.values)
+    def key(self) -> tuple[str, tuple[str, ...]]:
+        """What makes it the same metric in another run."""
+        return self.name, self.loops
 
-    @property
-    def first(self) -> object:
-        return self.values[0] if self.values else None
 
-    @property
-    def last(self) -> object:
-        return self.values[-1] if self.values else None
+def of(detail: RunDetail, volatile: Collection[str] = ()) -> list[Metric]:
+    """The metrics of a run: those with numbers, then those of which only the last value is shown."""
+    last = detail.info.last
+    names = [one.name for one in detail.series]
+    found = [_metric(one, last.get(one.name) if names.count(one.name) == 1 else None, one.name in volatile) for one in detail.series]
+    return found + [Metric(name, last=value, volatile=name in volatile) for name, value in last.items() if name not in names]
 
-    def numbers(self) -> list[float | None]:
-        """The values on an axis; None for what is no number."""
-        return [None if isinstance(value, bool) else as_number(value) for value in self.values]
 
-    @property
-    def is_numeric(self) -> bool:
-        """Whether there is anything to draw."""
-        return any(number is not None for number in self.numbers())
+def volatile_names(catalog: Catalog, run: str) -> set[str]:
+    """The names of a run that were logged as not expected to repeat."""
+    quoted = run.replace("'", "''")
+    return {name for (name,) in catalog.sql(f"SELECT DISTINCT value_name FROM logs WHERE run = '{quoted}' AND volatile").rows()}
 
-    def _finite(self) -> list[float]:
-        return [number for number in self.numbers() if number is not None and not math.isnan(number)]
 
-    @property
-    def minimum(self) -> float | None:
-        """The least value that is not NaN."""
-        return min(self._finite(), default=None)
+def _metric(series: Series, exact_last: object, volatile: bool) -> Metric:
+    """A series counts in floats; the last value is known exactly, and of which kind the numbers are."""
+    whole = isinstance(exact_last, int)
 
-    @property
-    def maximum(self) -> float | None:
-        """The greatest value that is not NaN."""
-        return max(self._finite(), default=None)
+    def as_logged(number: float | None) -> float | None:
+        return int(number) if whole and number is not None and number.is_integer() else number
+
+    return Metric(
+        series.name,
+        tuple(series.shape),
+        series.count,
+        as_logged(series.values[0]) if series.values else None,
+        series.last if exact_last is None else exact_last,
+        as_logged(series.minimum),
+        as_logged(series.maximum),
+        series.values,
+        volatile,
+    )
 
 
 def as_json(metric: Metric) -> output.Json:
     """A metric in JSON: the figures, not the values."""
     return {
         "name": metric.name,
+        "loops": list(metric.loops),
         "count": metric.count,
         "first": output.plain(metric.first),
         "last": output.plain(metric.last),
@@ -71,23 +94,27 @@ def table(metrics: Sequence[Metric], view: Screen) -> list[str]:
     """A line per metric, with a sparkline where there are numbers."""
     if not metrics:
         return ["nothing was logged"]
-    spark = 12 if view.width < 100 else 24
+    narrow = view.width < 100
+    spark, digits, room = (12, 4, 16) if narrow else (24, 6, 24)
     columns = [
-        tables.Column("metric", least=8),
-        tables.Column("", least=6, weight=3, style="place"),
+        tables.Column("metric", least=16),
+        tables.Column("in", least=6, weight=5),
+        tables.Column("", least=spark, weight=3, style="place"),  # half a sparkline would lie
         tables.Column("count", align="right", least=5, weight=2),
-        tables.Column("first", align="right", least=8, weight=4),
-        tables.Column("last", align="right", least=9),
-        tables.Column("min", align="right", least=8, weight=1),
-        tables.Column("max", align="right", least=8, weight=1),
+        tables.Column("first", align="right", least=10, weight=4),
+        tables.Column("last", align="right", least=10),
+        tables.Column("min", align="right", least=10, weight=1),
+        tables.Column("max", align="right", least=10, weight=1),
     ]
     rows = [
         [
             metric.name + (" (volatile)" if metric.volatile else ""),
-            sparkline.draw(metric.numbers(), spark) if metric.is_numeric else "",
-            str(metric.count),
-            *(text.shorten(text.value(value), 24) for value in (metric.first, metric.last, metric.minimum, metric.maximum)),
+            "/".join(metric.loops),
+            sparkline.draw(metric.points, spark),
+            "" if metric.count is None else str(metric.count),
+            *(text.shorten(text.value(value, digits), room) for value in (metric.first, metric.last, metric.minimum, metric.maximum)),
         ]
         for metric in metrics
     ]
-    return tables.draw(columns, rows, view).lines
+    used = [k for k, column in enumerate(columns) if column.weight == 0 or any(row[k] for row in rows)]
+    return tables.draw([columns[k] for k in used], [[row[k] for k in used] for row in rows], view).lines

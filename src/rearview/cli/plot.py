@@ -52,7 +52,7 @@ def command(
     with opening.catalog() as catalog:
         drawables = [_drawable(catalog, name, x, run_ref, where, limit) for name in names]
         drawn = {series.run for drawable in drawables for series in drawable.series}
-        runs = {run.run: run for run in catalog.runs() if run.run in drawn}
+        runs = {str(run.run): run for run in catalog.runs() if run.run in drawn}
     for drawable in drawables:
         if drawable.not_numbers:
             screen.note(f"rearview: {text.count(drawable.not_numbers, 'value')} of {text.escape(drawable.name)} left out: not a number")
@@ -74,11 +74,13 @@ def command(
 def _drawable(catalog: Catalog, name: str, x: str | None, run: str | None, where: str | None, limit: int) -> Drawable:
     from rearview.cli import series, tabular
 
-    table = catalog.table([name], where=where, run=run)
+    asked = [name]
+    table = catalog.table(asked, where=where, run=run)
     if x is not None and x not in table.names:  # no loop around the name, so a name that was logged too
-        table = catalog.table([name, x], where=where, run=run)
+        asked = [name, x]
+        table = catalog.table(asked, where=where, run=run)
     tabular.notes(table)
-    found = series.drawable(name, table.names, table.rows(), x)
+    found = series.drawable(asked, table.names, table.rows(), x)
     runs = list(dict.fromkeys(one.run for one in found.series))
     newest = set(runs[-limit:] if limit else runs)
     if len(newest) < len(runs):
@@ -126,4 +128,6 @@ def _legend(lines: Sequence[chart.Line], view: screen.Screen) -> list[str]:
         letter = chart.LETTERS[k % len(chart.LETTERS)] if len(lines) > 1 and not view.colour else "━━"
         label = text.shorten(text.escape(line.label), view.width - 6)
         shown.append(f"  {view.paint(letter, COLOURS[k % len(COLOURS)])} {label}")
+    if len(lines) > 1 and not view.colour:
+        shown.append("  * several of them")
     return shown

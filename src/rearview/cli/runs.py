@@ -75,7 +75,7 @@ def listing(runs: Sequence[RunInfo], earlier: int, view: screen.Screen, now: dt.
         tables.Column("args", least=10, weight=5, keep="words"),
         tables.Column("last values", least=12, weight=6, keep="words"),
     ]
-    rows = [
+    rows: list[list[tables.Cell]] = [
         [
             short(run.run),
             text.when(run.tstamp, now),

@@ -54,20 +54,21 @@ def as_number(value: object) -> float | None:
     return None
 
 
-def drawable(name: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], x: str | None) -> Drawable:
-    """What to draw of a table of one name (and perhaps `x`).
+def drawable(asked: Sequence[str], columns: Sequence[str], rows: Sequence[tuple[Any, ...]], x: str | None) -> Drawable:
+    """What to draw of a table of `asked` names: the first of them, against `x`, which is the second or a loop.
 
     Without `x`: the innermost loop, if its numbers rise within every run, else the number of the row in its run (steps
     that begin again in each epoch would draw over themselves).
     """
-    at = _last_index(columns, name)
+    name = asked[0]
+    at = _column_of(asked, 0, columns)
     run_at = columns.index("run")
     process_at = columns.index(PROCESS) if PROCESS in columns[: len(DIMENSIONS) + 1] else None
     groups: dict[Line, list[tuple[Any, ...]]] = {}
     for row in rows:
         if row[at] is not None:
             groups.setdefault((row[run_at], "" if process_at is None else str(row[process_at])), []).append(row)
-    x_title, x_at = _x_axis(columns, at, groups, x)
+    x_title, x_at = _across(asked, columns, at, groups, x)
     series = []
     lost = 0
     for (run, process), of_run in groups.items():
@@ -84,18 +85,25 @@ def drawable(name: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]],
     return Drawable(name, x_title, series, lost)
 
 
-def _last_index(columns: Sequence[str], name: str) -> int:
-    """Where a name asked for stands: behind the dimensions, one of which may be called the same."""
-    return len(columns) - 1 - list(reversed(columns)).index(name)
+def _column_of(asked: Sequence[str], number: int, columns: Sequence[str]) -> int:
+    """Where a name asked for stands: at the end, perhaps with a word more if a dimension is called the same.
+
+    A dimension asked for by its name stands among the dimensions only.
+    """
+    at = len(columns) - len(asked) + number
+    name = asked[number]
+    return at if columns[at].startswith(name) or name not in columns else columns.index(name)
 
 
-def _x_axis(columns: Sequence[str], at: int, groups: dict[Line, list[tuple[Any, ...]]], x: str | None) -> tuple[str, int | None]:
+def _across(
+    asked: Sequence[str], columns: Sequence[str], at: int, groups: dict[Line, list[tuple[Any, ...]]], x: str | None
+) -> tuple[str, int | None]:
     if x is not None:
-        return x, _last_index(columns, x)
+        return x, _column_of(asked, 1, columns) if x in asked[1:] else columns.index(x)
     innermost = at - 1
-    if columns[innermost] not in (*DIMENSIONS, PROCESS):
-        if all(_rises([row[innermost] for row in of_run]) for of_run in groups.values()):
-            return columns[innermost], innermost
+    is_loop = columns[innermost] not in (*DIMENSIONS, PROCESS)
+    if is_loop and all(_rises([row[innermost] for row in of_run]) for of_run in groups.values()):
+        return columns[innermost], innermost
     return ROW_NUMBER, None
 
 

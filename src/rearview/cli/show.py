@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rearview.catalog.runs import RunInfo
 
 TRACEBACK_LINES = 12
+PACKAGE_LINES = 4
 Facts = list[tuple[str, tables.Cell]]
 
 
@@ -29,27 +30,32 @@ def command(run_ref: str, as_json: bool, color: str) -> None:
     with opening.catalog() as catalog:
         run = catalog.run(run_ref)
         detail = catalog.run_detail(run.run)
-    found = list(metrics.of(detail).values())
+        found = metrics.of(detail, metrics.volatile_names(catalog, run.run))
     if as_json:
         facts = output.facts(detail)
         assert isinstance(facts, dict)
-        facts.pop("info", None)
-        facts.pop("series", None)
-        output.write("rearview.show/1", run=runs.as_facts(run), metrics=[metrics.as_json(one) for one in found], detail=facts)
+        rest = {name: fact for name, fact in facts.items() if name not in ("info", "series")}
+        output.write("rearview.show/1", run=runs.as_facts(run), metrics=[metrics.as_json(one) for one in found], **rest)
     else:
         screen.write(page(run, detail, found, screen.of_stdout(color)))
 
 
 def page(run: RunInfo, detail: RunDetail, found: Sequence[metrics.Metric], view: screen.Screen) -> list[str]:
     """The page, section by section; a section with nothing to say is left out."""
+    inner = _narrower(view)
+    given = {True: "", False: "  (default)"}
+    args: Facts = [(name, text.shorten(_typed(value), 400) + given[name in run.given]) for name, value in run.args.items()]
     lines = tables.facts(_header(run, detail), view)
-    lines += _section("args", [text.pairs({name: value}, each=400) for name, value in run.args.items()], view)
-    lines += _section("metrics", metrics.table(found, _narrower(view)), view)
-    lines += _section("ended with an exception", _exception(detail), view)
-    lines += _section("environment", tables.facts(_environment(detail.environment), _narrower(view)), view)
-    lines += _section("processes", _processes(detail, view), view)
-    lines += _section("worth knowing", _remarks(detail, _narrower(view)), view)
-    return lines
+    lines += _section("args", tables.facts(args, inner), view)
+    lines += _section("metrics", metrics.table(found, inner), view)
+    lines += _section("exception", _exception(detail), view)
+    lines += _section("environment", tables.facts(_environment(detail.environment, inner.width), inner, label=14), view)
+    lines += _section("processes", _processes(detail, inner), view)
+    return lines + _section("worth knowing", _remarks(detail, inner), view)
+
+
+def _typed(value: object) -> str:
+    return repr(value) if isinstance(value, str) or value is None else text.value(value)
 
 
 def _section(title: str, lines: Sequence[str], view: screen.Screen) -> list[str]:
@@ -76,7 +82,7 @@ def _header(run: RunInfo, detail: RunDetail) -> Facts:
         ("parent", run.parent or ""),
         ("place", f"run {run.place + 1} of its process" if run.place else ""),
         ("project", run.projid or ""),
-        ("recorded", f"{text.count(run.records, 'record')}, {text.size(run.size_bytes)} on disk"),
+        ("recorded", f"{text.count(run.records, 'record')}, {text.size(detail.size_bytes)} on disk"),
     ]
     return [(name, cell) for name, cell in facts if cell]
 
@@ -93,18 +99,20 @@ def _git(git: Mapping[str, object] | None) -> str:
 def _exception(detail: RunDetail) -> list[str]:
     if not detail.exception:
         return []
-    tail = text.escape_lines((detail.traceback or "").rstrip("\n"))
+    tail = text.escape_lines(str(detail.exception.get("traceback") or "").rstrip("\n"))
     shown = tail[-TRACEBACK_LINES:] if tail != [""] else []
     if len(tail) > len(shown) and shown:
         shown = [f"... {text.count(len(tail) - len(shown), 'line')} above, --json has them", *shown]
-    return shown or [text.escape(f"{detail.exception}: {detail.message or ''}")]
+    kind, message = detail.exception.get("exception"), detail.exception.get("message")
+    return shown or ([text.escape(f"{kind}: {message or ''}")] if kind else [])
 
 
-def _environment(environment: Mapping[str, object]) -> Facts:
+def _environment(environment: Mapping[str, object], width: int) -> Facts:
     facts: Facts = []
     for name, value in environment.items():
         if name == "packages" and isinstance(value, Mapping):
-            facts.append((name, ", ".join(f"{package} {version}" for package, version in value.items())))
+            listed = ", ".join(f"{package} {version}" for package, version in value.items())
+            facts.append((name, text.shorten(text.escape(listed), PACKAGE_LINES * (width - 20))))
         elif isinstance(value, Mapping):
             facts.append((name, " ".join(f"{key}={text.value(item)}" for key, item in value.items())))
         else:
@@ -113,13 +121,36 @@ def _environment(environment: Mapping[str, object]) -> Facts:
 
 
 def _processes(detail: RunDetail, view: screen.Screen) -> list[str]:
-    return [str(process) for process in detail.processes]
+    """A line per process, where there is more than the one process of one attempt."""
+    if len(detail.processes) < 2 and all(one.attempt == 1 for one in detail.processes):
+        return []
+    columns = [
+        tables.Column("process"),
+        *(tables.Column(title, align="right", weight=1) for title in ("attempt", "rank")),
+        tables.Column("host", weight=2),
+        *(tables.Column(title, align="right", weight=1) for title in ("pid", "records", "size")),
+    ]
+    rows = [
+        [
+            one.process,
+            str(one.attempt),
+            "" if one.rank is None else str(one.rank),
+            one.host,
+            "" if one.pid is None else str(one.pid),
+            f"{one.records:,}",
+            text.size(one.size_bytes),
+        ]
+        for one in detail.processes
+    ]
+    return tables.draw(columns, rows, view).lines
 
 
 def _remarks(detail: RunDetail, view: screen.Screen) -> list[str]:
     """What did not go as one might think: one sentence each."""
-    said = [f"{name} could not be stored: {kind}" for name, kind in detail.unstorable]
+    said = [f"{one.get('name')} could not be stored: {one.get('type')}" for one in detail.unstorable]
     if detail.unasked:
-        said.append(f"given but never asked for: {', '.join(detail.unasked)}")
+        said.append(f"given, but the program never asked for it: {', '.join(detail.unasked)}")
+    said += [f"{one.get('path')}: {one.get('why')}" for one in detail.sources]
+    said += [f"the version became {str(one.get('version'))[:8]}: {one.get('why')}" for one in detail.versions]
     said += [f"damaged: {line}" for line in detail.damage]
     return [piece for line in said for piece in tables.wrap(text.escape(line), view.width)]

@@ -7,7 +7,7 @@ from.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rearview.cli import csvs, output, screen, tables, text
@@ -24,22 +24,27 @@ _SPARE = {"projid": 9, "filename": 8, "tstamp": 7}
 
 def write_csv(table: Table, limit: int | None) -> None:
     """The table as CSV to standard output."""
-    from_terminal = screen.of_stdout().terminal
-    rows = table.rows()
-    screen.write(csvs.lines([column.name for column in table.columns], rows[: limit or None], from_terminal))
+    for_terminal = screen.of_stdout().terminal
+    screen.write(csvs.lines(table.names, _exact_rows(table, limit), for_terminal))
 
 
 def write_json(schema: str, table: Table, limit: int | None) -> None:
     """The table as one JSON document to standard output."""
     columns = output.facts([{"name": c.name, "type": c.type_name, "mixed": c.mixed} for c in table.columns])
-    names = [column.name for column in table.columns]
-    rows = ({name: _exact(name, item) for name, item in zip(names, row, strict=True)} for row in table.rows()[: limit or None])
+    names = table.names
+    rows = (dict(zip(names, row, strict=True)) for row in _exact_rows(table, limit))
     output.write_rows(schema, columns, rows, table.notes)
 
 
-def _exact(name: str, item: object) -> object:
-    """`tstamp` is a fact of ours: plain ISO text, like in `runs --json`."""
-    return item.isoformat() if name == "tstamp" and isinstance(item, dt.datetime) else item
+def _exact_rows(table: Table, limit: int | None) -> Iterator[tuple[object, ...]]:
+    """The first rows for a program. `tstamp` is a fact of ours: ISO text in UTC, like in `runs --json`."""
+    rows = table.rows()[: limit or None]
+    at = table.names.index("tstamp") if "tstamp" in table.names else None
+    for row in rows:
+        when = row[at] if at is not None else None
+        if at is not None and isinstance(when, dt.datetime) and when.tzinfo is not None:
+            row = (*row[:at], when.astimezone(dt.UTC).isoformat(), *row[at + 1 :])
+        yield row
 
 
 def notes(table: Table) -> None:
@@ -50,7 +55,7 @@ def notes(table: Table) -> None:
 
 def show(table: Table, view: screen.Screen, limit: int | None) -> list[str]:
     """The table for a person: first and last rows, fitted to the screen."""
-    names = [column.name for column in table.columns]
+    names = table.names
     rows = table.rows()
     shown, gap, hidden = tables.elide(rows, SHOWN_ROWS if limit is None else limit)
     columns = [_column(name, [row[k] for row in shown]) for k, name in enumerate(names)]
@@ -59,16 +64,17 @@ def show(table: Table, view: screen.Screen, limit: int | None) -> list[str]:
     lines = drawn.lines
     if hidden:
         lines.insert(1 + gap, view.paint(f"⋮ {text.count(hidden, 'row')} not shown, --limit 0 for all", "dim"))
-    lines.append(view.paint(_foot(len(rows), drawn.dropped), "dim"))
+    lines += [view.paint(line, "dim") for line in tables.wrap(_foot(len(rows), drawn.dropped), view.width)]
     return lines
 
 
 def _column(name: str, values: Sequence[object]) -> tables.Column:
+    """A column of numbers is dropped rather than cut: half a number is another number."""
     numbers = [value for value in values if value is not None]
     right = bool(numbers) and all(isinstance(value, (int, float)) for value in numbers)
     weight = 0 if name == "run" else _SPARE.get(name, 1)
     keep = "end" if name == "filename" else "start"
-    return tables.Column(name, "right" if right else "left", least=8 if right else 6, weight=weight, keep=keep)
+    return tables.Column(name, "right" if right else "left", least=20 if right else 6, weight=weight, keep=keep)
 
 
 def _texts(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:

@@ -79,8 +79,8 @@ def _take(chars: Iterable[str], columns: int) -> list[str]:
 def shorten(text: str, columns: int, keep: str = "start") -> str:
     """Escaped text cut to fit; `keep` says what stays: the `start`, the `end`, or whole `words` from the start.
 
-    >>> shorten("a/long/path/train.py", 10, keep="end"), shorten("lr=0.01 batch=32", 14, keep="words")
-    ('…/train.py', 'lr=0.01 …')
+    >>> shorten("a/long/path/train.py", 10, keep="end"), shorten("lr=0.01 batch=32 x=1", 18, keep="words")
+    ('…/train.py', 'lr=0.01 batch=32 …')
     """
     if width(text) <= columns:
         return text
@@ -89,7 +89,7 @@ def shorten(text: str, columns: int, keep: str = "start") -> str:
     if keep == "end":
         return ELLIPSIS + "".join(reversed(_take(reversed(text), columns - 1)))
     start = "".join(_take(text, columns - 1))
-    if keep == "words" and start.rfind(" ") > columns // 2:  # unless that would waste half of the room
+    if keep == "words" and start.rfind(" ") > columns * 2 // 3:  # unless that would waste much of the room
         return start[: start.rindex(" ") + 1] + ELLIPSIS
     return start + ELLIPSIS
 

@@ -63,7 +63,7 @@ def _look(run: str) -> tuple[RunInfo, list[metrics.Metric]]:
 
     with opening.catalog() as catalog:
         info = catalog.run(run)
-        return info, list(metrics.of(catalog.run_detail(info.run)).values())
+        return info, metrics.of(catalog.run_detail(info.run))
 
 
 def _states(look: Look, every_s: float) -> Iterator[tuple[RunInfo, list[metrics.Metric]]]:

@@ -58,8 +58,7 @@ def test_nothing_finite_is_said() -> None:
 
 def test_without_colour_lines_are_letters() -> None:
     rows = chart.draw([chart.Line("a", [(0, 0), (4, 4)]), chart.Line("b", [(0, 4), (4, 0)])], 30, 5)
-    page = "\n".join(rows)
-    assert page.count("a") == 2 and page.count("b") == 2
+    assert "a" in rows[4] and "b" in rows[0] and "*" in rows[2]
     assert dots(rows) == 0
 
 

@@ -27,6 +27,7 @@ def test_the_line_in_the_list_is_the_commands_own(name: str) -> None:
         (Damaged("bad"), 5, "rearview: bad\n"),
         (QueryError("two\nlines"), 2, "rearview: two\nlines\n"),
         (RuntimeError("\x1b[31mboom"), 6, "rearview: RuntimeError: \\x1b[31mboom (REARVIEW_DEBUG=1 shows where)\n"),
+        (FileNotFoundError(2, "No such file or directory", "no/such.png"), 6, "rearview: no/such.png: No such file or directory\n"),
         (KeyboardInterrupt(), 130, ""),
         (click.Abort(), 130, ""),
         (click.UsageError("wrong"), 2, "rearview: wrong\n"),
