@@ -16,9 +16,10 @@ T = TypeVar("T")
 
 
 def _begin() -> session.Session:
-    from rearview.record import lifecycle
+    with session.lock:  # also the import: a child forked meanwhile would wait for it for ever
+        from rearview.record import lifecycle
 
-    return lifecycle.begin_implicitly()
+        return lifecycle.begin_implicitly()
 
 
 def log(name: str, value: T, *, volatile: bool = False) -> T:
@@ -65,7 +66,8 @@ def loop(name: str, iterable: Iterable[Any] | None = None) -> Iterable[Any]:
 
 def run(*, name: str | None = None, tags: Sequence[str] = (), notes: str | None = None) -> RunContext:
     """Begin a run explicitly, for notebooks and for several runs in one process: `with rv.run(name="a"): ...`."""
-    from rearview.record import lifecycle
+    with session.lock:
+        from rearview.record import lifecycle
 
     return lifecycle.run_explicitly(name, [tags] if isinstance(tags, str) else list(tags), notes)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from typing import Any, Protocol
 
@@ -23,3 +24,6 @@ class Session(Protocol):
 
 
 active: Session | None = None
+
+lock = threading.RLock()
+"""Held while a run begins or ends, and across a fork: a child must not find one half begun by a thread it does not have."""

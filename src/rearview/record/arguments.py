@@ -84,6 +84,12 @@ def hand_over(texts: Mapping[str, str]) -> None:
     _given = Given({**from_argv(sys.argv[1:]), **texts})
 
 
+def join(texts: object) -> None:
+    """What was given to the run that this process came to: a spawned child has its parent's argv, but no `--arg`."""
+    if isinstance(texts, dict):
+        hand_over({name: text for name, text in texts.items() if isinstance(name, str) and isinstance(text, str)})
+
+
 def fit(name: str, text: str, default: Any) -> Any:
     """The text as the type of the default; `ArgError` if it does not fit.
 

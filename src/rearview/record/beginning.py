@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rearview import config
-from rearview.model import ProcessIdentity, RunId
+from rearview.model import ProcessIdentity, ProcessNumber, RunId
 from rearview.record import arguments, environment, firsts, process, source
 from rearview.record.say import say
 from rearview.store import layout, runs
@@ -34,19 +34,21 @@ class Ground:
     """The project folder cannot be written: the store is in the user's data folder."""
 
 
-def ground(program: source.Program, *, take: bool, store_root: Path | None = None) -> Ground:
-    """Find or make the store and take the source."""
+def ground(program: source.Program, *, take: bool, store_root: Path | None = None) -> Ground | None:
+    """Find or make the store and take the source. None if this project is not to be recorded."""
     start = Path.cwd()
     if program.path is not None and not firsts.of_the_interpreter(str(program.path)):
         start = program.path.parent
     with firsts.unseen():
         project, _ = layout.find_project(start, os.environ.get("REARVIEW_DIR"), Path.home())
         settings = config.load(project)
+        if not settings["record"]:
+            return None
         if store_root is not None:
             store, fresh, elsewhere = layout.open_store(store_root), False, False
         else:
             store, fresh, elsewhere = layout.prepare(start)
-        taken = take_source(store, project, program, settings) if take and settings["record"] else None
+        taken = take_source(store, project, program, settings) if take else None
     return Ground(store, project, program, settings, taken, fresh, elsewhere)
 
 
@@ -82,7 +84,7 @@ def _relative(path: Path, project: Path) -> str:
 
 def write(
     ground: Ground, run: RunId, who: ProcessIdentity, wished: dict[str, Any],
-    *, parent: dict[str, str] | None, place: int, launch: process.Launch | None,
+    *, parent: tuple[RunId, ProcessNumber] | None, place: int, launch: process.Launch | None,
 ) -> None:  # fmt: skip
     """Write `run.json`, unless another rank was first."""
     program, taken = ground.program, ground.snapshot
@@ -97,7 +99,7 @@ def write(
         "how": program.how,
         "module": program.module,
         "version": taken.version if taken else None,
-        "parent": parent,
+        "parent": {"run": parent[0], "process": parent[1]} if parent else None,
         "process": asdict(who),
         "place": place,
         "environment": environment.at_start(os.environ),

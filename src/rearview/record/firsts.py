@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import get_ident
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
+
+from rearview import session
 
 MAX_OPENED = 20_000
 _MAX_SOURCE = 4 << 20
@@ -56,19 +58,46 @@ def look() -> None:
     if isinstance(path, str) and getattr(main, "__spec__", None) is None:
         script_path = os.path.abspath(path)
         script_source = read(script_path)
-    os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
     sys.addaudithook(_hook)
 
 
+class OnFork(NamedTuple):
+    """What recording does around a fork; each is called with `session.lock` held."""
+
+    before: Callable[[], None]
+    in_parent: Callable[[], None]
+    in_child: Callable[[], None]
+
+
+on_fork: OnFork | None = None
+"""Set once recording is loaded, at a time when no fork is under way."""
+
+_forking: OnFork | None = None
+
+
 def _before_fork() -> None:
-    global forks  # noqa: PLW0603
+    global forks, _forking  # noqa: PLW0603
+    session.lock.acquire()  # before any lock of a recorder, as whoever begins or ends a run does
     forks += 1
+    _forking = on_fork
+    if _forking is not None:
+        _forking.before()
+
+
+def _after_fork_in_parent() -> None:
+    if _forking is not None:
+        _forking.in_parent()
+    session.lock.release()
 
 
 def _after_fork_in_child() -> None:
     global forks, fork_path  # noqa: PLW0603
     fork_path = (*fork_path, forks)
     forks = 0
+    if _forking is not None:
+        _forking.in_child()
+    session.lock.release()
 
 
 def take_script(path: str, source: bytes) -> None:

@@ -27,31 +27,51 @@ class Keeper:
         """What else is to be looked at once a second."""
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
+        self._lock = threading.Lock()
+        """Over starting and stopping, which threads may ask for at once."""
+        self._held = False
+        """Not to be started now: the process is about to fork."""
         self._last_tick = time.monotonic()
         self.to_sync: list[Path] = []
         """Files written without a sync at the start of a run."""
 
     def ensure(self) -> None:
         """Start, if not running. Called with every slow write; costs nothing when running."""
-        if self._thread is None:
+        if self._thread is not None or self._held:
+            return
+        with self._lock:
+            if self._thread is not None or self._held:
+                return
             self._stop = threading.Event()
-            self._thread = threading.Thread(target=self._work, args=(self._stop,), name="rearview-keeper", daemon=True)
+            thread = threading.Thread(target=self._work, args=(self._stop,), name="rearview-keeper", daemon=True)
             try:
-                self._thread.start()
+                thread.start()
             except RuntimeError:  # the interpreter is shutting down, or the system has no thread left
-                self._thread = None
+                return
+            self._thread = thread
 
     def rest(self) -> None:
         """End the thread and wait for it. The next record starts it again."""
-        thread, self._thread = self._thread, None
-        if thread is not None:
+        with self._lock:
+            thread, self._thread = self._thread, None
             self._stop.set()
-            if thread is not threading.current_thread():
-                thread.join()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def hold(self) -> None:
+        """Rest, and do not start again before `release`: the process is about to fork."""
+        self._held = True
+        self.rest()
+
+    def release(self) -> None:
+        """The fork is over."""
+        self._held = False
 
     def forget(self) -> None:
         """In a forked child: there is no thread."""
         self._thread = None
+        self._lock = threading.Lock()
+        self._held = False
         self.to_sync = []
 
     def _work(self, stop: threading.Event) -> None:

@@ -7,50 +7,31 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 
 from rearview import config, session
 from rearview.errors import ConfigError, NewerFormat, RearviewError
 from rearview.model import MAIN_PROCESS, ProcessNumber, RunId
-from rearview.record import arguments, beginning, environment, firsts, loops, notes, process, source
+from rearview.record import arguments, beginning, environment, firsts, notes, process, source
 from rearview.record.keeper import Keeper
 from rearview.record.off import Off
+from rearview.record.open_runs import OpenRun, OpenRuns
 from rearview.record.recorder import Recorder
 from rearview.record.say import say
+from rearview.store import runs
 from rearview.store.layout import Store, derived_run_id
-from rearview.versions.snapshot import Snapshot
 
 _TRACEBACK_LINES = 40
 
 
-@dataclass(slots=True)
-class OpenRun:
-    """A run that is going on in this process."""
-
-    recorder: Recorder
-    project: Path
-    settings: config.Settings
-    snapshot: Snapshot | None
-    """The version as far as this process keeps it up; None in a process that joined."""
-    joined: bool
-    """This process came to a run that another one began."""
-    explicit: bool
-    entered: bool = False
-    """Inside a `with`."""
-    outer_node: loops.Node | None = None
-    outer_mark: str | None = None
-    kept: notes.Kept = field(default_factory=notes.Kept)
-
-
-_open: list[OpenRun] = []
-_begin_lock = threading.RLock()
-_hooks_set = False
+_open = OpenRuns()
 _place = 0
+"""Runs begun before the next one, in this process and in those it was forked from."""
+_place_at_fork = 0
+_mark_before: str | None = None
+"""`REARVIEW_RUN` as this process found it."""
 _outcome: tuple[BaseException | None, int | None] | None = None
 """How the script ended, where the launcher saw it."""
 _prepared: beginning.Ground | None = None
@@ -59,13 +40,13 @@ _wishes: dict[str, object] = {}
 
 
 def _recorders() -> list[Recorder]:
-    return [run.recorder for run in _open]
+    return [run.recorder for run in _open.runs]
 
 
 def _errands(recorder: Recorder) -> None:
-    for run in _open:
+    for run in list(_open.runs):
         if run.recorder is recorder:
-            notes.keep_up(run)
+            notes.keep_up_quietly(run)
 
 
 _keeper = Keeper(_recorders, _errands)
@@ -77,14 +58,16 @@ def rest() -> None:
 
 
 def current() -> OpenRun | None:
-    """The innermost open run."""
-    return _open[-1] if _open else None
+    """The open run that this thread or task is in."""
+    return _open.here()
 
 
 def prepare(wishes: dict[str, object]) -> None:
     """Find the store and take the source now, before the script runs: what the launcher does."""
     global _prepared, _wishes  # noqa: PLW0603
     _wishes = wishes
+    if config.recording_is_off(os.environ):
+        return
     try:
         _prepared = beginning.ground(source.program(), take=process.spawned_number(MAIN_PROCESS) is None)
     except (OSError, RearviewError) as problem:
@@ -95,7 +78,7 @@ def prepare(wishes: dict[str, object]) -> None:
 
 def begin_implicitly() -> session.Session:
     """The run that begins with the first call."""
-    with _begin_lock:
+    with session.lock:
         if session.active is None:
             begin(explicit=False)
         assert session.active is not None
@@ -104,7 +87,7 @@ def begin_implicitly() -> session.Session:
 
 def begin(*, explicit: bool, name: str | None = None, tags: Sequence[str] = (), notes_text: str | None = None) -> OpenRun | None:
     """Begin a run. None if recording is off or cannot begin."""
-    with _begin_lock:
+    with session.lock:
         if config.recording_is_off(os.environ):
             session.active = Off()
             return None
@@ -114,16 +97,15 @@ def begin(*, explicit: bool, name: str | None = None, tags: Sequence[str] = (), 
             raise
         except (OSError, RearviewError) as problem:
             say(f"nothing is recorded: {problem}; the program goes on")
-            if session.active is None:
-                session.active = Off()
-            return None
-        if run is None:
+            run = None
+        if run is None and session.active is None:
             session.active = Off()
         return run
 
 
 def _begin(explicit: bool, name: str | None, tags: Sequence[str], notes_text: str | None) -> OpenRun | None:
-    global _place, _prepared  # noqa: PLW0603
+    global _place, _prepared, _mark_before  # noqa: PLW0603
+    around = _open.here()
     from_parent = process.inherited(os.environ)
     spawned = process.spawned_number(from_parent.process) if from_parent else None
     joined = from_parent is not None and spawned is not None and not explicit and (from_parent.store / "runs" / from_parent.run).is_dir()
@@ -131,32 +113,36 @@ def _begin(explicit: bool, name: str | None, tags: Sequence[str], notes_text: st
     if ground is None:
         at = from_parent.store if joined and from_parent else None
         ground = beginning.ground(source.program(), take=not joined, store_root=at)
-    if not ground.settings["record"]:
+    if ground is None:
         return None
     launch = process.launch_of(os.environ)
-    if launch is not None and from_parent is not None and from_parent.launch == launch.key and not _open:
+    if launch is not None and from_parent is not None and from_parent.launch == launch.key and around is None:
         launch = None  # a program started by a rank is no rank
     if joined and from_parent and spawned:
         run_id, number = from_parent.run, spawned
+        arguments.join(runs.read_run(ground.store, run_id).get("given"))
     else:
-        run_id, number = _identify(ground.store, launch)
+        run_id, number = _identify(ground.store, launch, explicit)
     recorder = Recorder(
         ground.store, run_id, number, process.identity(), arguments.given(),
         rank=launch.rank if launch else None, world=launch.world if launch else None, sync_always=ground.settings["sync"] == "always",
     )  # fmt: skip
-    run = OpenRun(recorder, ground.project, ground.settings, None if joined else ground.snapshot, joined, explicit)
     if not joined:
         wished = _wished(name, tags, notes_text)
-        parent = {"run": from_parent.run, "process": from_parent.process} if from_parent else None
-        beginning.write(ground, run_id, recorder.identity, wished, parent=parent, place=_place, launch=launch)
+        known = around.recorder if around else from_parent
+        parent = (known.run, known.process) if known else None
+        place = _place - _place_at_fork
+        beginning.write(ground, run_id, recorder.identity, wished, parent=parent, place=place, launch=launch)
     _place += 1
     recorder.wake = _keeper.ensure
     recorder.begin()
     recorder.process = ProcessNumber(recorder.journal.writer)
-    run.outer_node = loops.current.get()
-    run.outer_mark = os.environ.get(process.VARIABLE)
-    loops.current.set(None)
-    os.environ[process.VARIABLE] = process.mark(run_id, recorder.process, launch.key if launch else "", ground.store.root)
+    mark = process.mark(run_id, recorder.process, launch.key if launch else "", ground.store.root)
+    run = OpenRun(recorder, ground.project, ground.settings, None if joined else ground.snapshot, joined, explicit, mark)
+    if not _open.runs:
+        _mark_before = os.environ.get(process.VARIABLE)
+    _open.add(run)
+    os.environ[process.VARIABLE] = mark
     if ground.snapshot is not None:
         _keeper.to_sync += [*ground.snapshot.written, *{path.parent for path in ground.snapshot.written}]
     if not joined:
@@ -166,9 +152,7 @@ def _begin(explicit: bool, name: str | None, tags: Sequence[str], notes_text: st
         beginning.greet(ground, run.settings["quiet"])
     recorder.fact("streams", **environment.streams(firsts.python_random))
     recorder.flush()
-    _open.append(run)
-    session.active = recorder
-    _set_hooks()
+    session.active = _open.session()
     return run
 
 
@@ -184,13 +168,17 @@ def _wished(name: str | None, tags: Sequence[str], notes_text: str | None) -> di
     }
 
 
-def _identify(store: Store, launch: process.Launch | None) -> tuple[RunId, ProcessNumber]:
+def _identify(store: Store, launch: process.Launch | None, explicit: bool) -> tuple[RunId, ProcessNumber]:
+    """The id that children forked before the run begins find too, unless they begin one of their own."""
     below = "".join(f".{k}" for k in firsts.fork_path)
+    kind = f"explicit{below}" if explicit else "implicit"
+    if explicit:
+        below = ""  # whoever begins a run is its main process
     if launch is None:
-        return derived_run_id(f"{firsts.reserved.hex()}/{_place}"), ProcessNumber(MAIN_PROCESS + below)
+        return derived_run_id(f"{firsts.reserved.hex()}/{kind}/{_place}"), ProcessNumber(MAIN_PROCESS + below)
     attempt = 0
     while True:  # every rank takes the first run of this launch that it has no part in: no rank waits for another
-        run_id = derived_run_id(f"{launch.key}/{_place}/{attempt}")
+        run_id = derived_run_id(f"{launch.key}/{kind}/{_place}/{attempt}")
         if not (store.run(run_id) / f"{launch.rank}{below}-a1-0001.journal").exists():
             return run_id, ProcessNumber(f"{launch.rank}{below}")
         attempt += 1
@@ -198,28 +186,31 @@ def _identify(store: Store, launch: process.Launch | None) -> tuple[RunId, Proce
 
 def finish(run: OpenRun, how: str, error: BaseException | None = None, exit_code: int | None = None) -> None:
     """End a run and every run begun inside it."""
-    with _begin_lock:
-        if run not in _open:
+    with session.lock:
+        if not run.is_open:
             return
-        while _open[-1] is not run:
-            finish(_open[-1], "finished")
-        _open.remove(run)
+        for inner in _open.inside(run):
+            finish(inner, "finished")
         recorder = run.recorder
         notes.at_end(run)
         facts: dict[str, object] = {"exit_code": exit_code, "exception": None, "message": None, "traceback": None}
         if error is not None:
             facts |= {"exception": _type_name(error), "message": str(error)[:10_000], "traceback": _tail(error)}
         recorder.end(how, **facts)
-        loops.current.set(run.outer_node)
-        if run.outer_mark is None:
-            os.environ.pop(process.VARIABLE, None)
-        else:
-            os.environ[process.VARIABLE] = run.outer_mark
-        session.active = _open[-1].recorder if _open else None
-        if not _open:
+        _open.remove(run)
+        _set_mark(_open.runs[-1].mark if _open.runs else _mark_before)
+        session.active = _open.session()
+        if not _open.runs:
             _keeper.rest()
             _keeper.sync_files()
         notes.farewell(run, how, error)
+
+
+def _set_mark(mark: str | None) -> None:
+    if mark is None:
+        os.environ.pop(process.VARIABLE, None)
+    else:
+        os.environ[process.VARIABLE] = mark
 
 
 def _type_name(error: BaseException) -> str:
@@ -251,48 +242,46 @@ def at_exit() -> None:
         error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     if _outcome is not None and _place == 0 and not firsts.fork_path:
         begin(explicit=False)  # `rearview run` of a script that never called us is a run too
-    while _open:
-        finish(_open[-1], "failed" if error is not None or exit_code else "finished", error, exit_code)
+    while _open.runs:
+        finish(_open.runs[-1], "failed" if error is not None or exit_code else "finished", error, exit_code)
     session.active = Off()  # nothing begins while the interpreter shuts down
 
 
 # -- fork ------------------------------------------------------------------------------------------------------------
 
 
-def _set_hooks() -> None:
-    global _hooks_set  # noqa: PLW0603
-    if not _hooks_set:
-        _hooks_set = True
-        os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
-
-
 def _before_fork() -> None:
-    if _open:
-        _keeper.rest()  # no thread of ours in a forking process
+    _keeper.hold()  # no thread of ours in a forking process
+    if _open.runs:
         _keeper.keep()
-    for run in _open:
+    for run in _open.runs:
         run.recorder.before_fork()
 
 
 def _after_fork_in_parent() -> None:
-    for run in reversed(_open):
+    for run in reversed(_open.runs):
         run.recorder.after_fork_in_parent()
         run.recorder.tick()  # makes the next record start the keeper again
+    _keeper.release()
 
 
 def _after_fork_in_child() -> None:
-    global _begin_lock  # noqa: PLW0603
-    _begin_lock = threading.RLock()
+    global _place_at_fork  # noqa: PLW0603
+    _place_at_fork = _place
     _keeper.forget()
     who = process.identity()
-    for run in _open:
+    for run in _open.runs:
         run.joined = True
         run.snapshot = None
-        run.recorder.after_fork_in_child(ProcessNumber(f"{run.recorder.process}.{firsts.fork_path[-1]}"), who)
-    if _open:
-        newest = _open[-1].recorder
-        mark = process.inherited(os.environ)
-        os.environ[process.VARIABLE] = process.mark(newest.run, newest.process, mark.launch if mark else "", newest.store.root)
+        recorder = run.recorder
+        recorder.after_fork_in_child(ProcessNumber(f"{recorder.process}.{firsts.fork_path[-1]}"), who)
+        before = process.inherited({process.VARIABLE: run.mark})
+        run.mark = process.mark(recorder.run, recorder.process, before.launch if before else "", recorder.store.root)
+    if _open.runs:
+        os.environ[process.VARIABLE] = _open.runs[-1].mark
+
+
+firsts.on_fork = firsts.OnFork(_before_fork, _after_fork_in_parent, _after_fork_in_child)
 
 
 # -- rv.run ----------------------------------------------------------------------------------------------------------
@@ -327,7 +316,10 @@ class RunContext:
 
 
 def run_explicitly(name: str | None, tags: Sequence[str], notes_text: str | None) -> RunContext:
-    """Begin an explicit run; one that is open and not in a `with` ends first."""
-    while _open and not _open[-1].entered and (_open[-1].explicit or source.ipython() is not None):
-        finish(_open[-1], "finished")
+    """Begin an explicit run; one that is open here and not in a `with` ends first."""
+    with session.lock:
+        before = _open.here()
+        while before is not None and not before.entered and (before.explicit or source.ipython() is not None):
+            finish(before, "finished")
+            before = _open.here()
     return RunContext(begin(explicit=True, name=name, tags=tags, notes_text=notes_text))

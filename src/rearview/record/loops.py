@@ -127,6 +127,11 @@ def leave(node: Node, ending: int) -> None:
     _close(node, ending)
 
 
+def _of_another_run(owner: Owner) -> bool:
+    top = current.get()
+    return top is not None and top.owner is not owner
+
+
 def _close(node: Node, ending: int) -> None:
     if node.open:
         node.open = node.sure = False
@@ -211,6 +216,8 @@ class LoopIterator:
             inner = current.get()
             while inner is not None and inner is not node:
                 inner = inner.parent
+            if inner is None and _of_another_run(self._owner):
+                return node  # a run was begun inside this loop and goes on: its coordinates are its own
             if inner is node:
                 inside = current.get()
                 while inside is not None and inside is not node:

@@ -14,7 +14,7 @@ from rearview.store import runs
 from rearview.versions import snapshot
 
 if TYPE_CHECKING:
-    from rearview.record.lifecycle import OpenRun
+    from rearview.record.open_runs import OpenRun
 
 
 @dataclass(slots=True)
@@ -26,6 +26,8 @@ class Kept:
     inputs: dict[str, str] = field(default_factory=dict)
     cells: dict[int, str] = field(default_factory=dict)
     hook: Any = None
+    failed: bool = False
+    """Something could not be noted, and it was said."""
 
 
 def at_start(run: OpenRun) -> None:
@@ -55,6 +57,18 @@ def keep_up(run: OpenRun) -> None:
     if run.snapshot is not None and len(sys.modules) != run.kept.modules:
         run.kept.modules = len(sys.modules)
         _keep_sources(run)
+
+
+def keep_up_quietly(run: OpenRun) -> None:
+    """As `keep_up`, for a thread that has nobody to tell: what fails is said once and tried again at the end."""
+    if run.kept.failed:
+        return
+    try:
+        keep_up(run)
+    except (OSError, RearviewError) as problem:
+        run.kept.failed = True
+        run.kept.modules = -1
+        say(f"the notes of run {run.recorder.run} could not be kept up: {problem}")
 
 
 def _keep_sources(run: OpenRun) -> None:

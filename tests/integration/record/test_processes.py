@@ -1,0 +1,490 @@
+"""Children, workers, ranks and programs started by a program: who joins a run, who has one of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import environment
+from tests.integration.record.reading import read_all, the_run
+
+Python = Callable[..., subprocess.CompletedProcess[str]]
+
+FORK = """
+import os, sys
+import rearview as rv
+def fork(work):
+    pid = os.fork()
+    if pid == 0:
+        work()
+        sys.stdout.flush()
+        os._exit(0)
+    os.waitpid(pid, 0)
+"""
+
+
+def test_forked_children_join_with_their_numbers(python: Python, project: Path) -> None:
+    python(
+        FORK
+        + """
+rv.log("main", 1)
+for epoch in rv.loop("epoch", "ab"):
+    rv.log("main", epoch)
+    def work():
+        rv.log("child", epoch)
+        rv.log("child", 0.5)
+        fork(lambda: rv.log("grandchild", epoch))
+        for step in rv.loop("step", range(2)):
+            rv.log("child", float(step))
+    fork(work)
+    fork(lambda: None)
+rv.log("main", 2)
+""",
+        check=True,
+    )
+    run = the_run(project)
+    assert run.processes == {"0", "0.1", "0.1.1", "0.3", "0.3.1"}
+    assert [(r.process, r.at, r.value, r.ordinal, r.called) for r in run.records if r.name == "child"] == [
+        ("0.1", "epoch0", "a", 0, ("a",)), ("0.1", "epoch0", 0.5, 1, ("a",)),
+        ("0.1", "epoch0/step0", 0.0, 0, ("a", 0)), ("0.1", "epoch0/step1", 1.0, 0, ("a", 1)),
+        ("0.3", "epoch1", "b", 0, ("b",)), ("0.3", "epoch1", 0.5, 1, ("b",)),
+        ("0.3", "epoch1/step0", 0.0, 0, ("b", 0)), ("0.3", "epoch1/step1", 1.0, 0, ("b", 1)),
+    ]  # fmt: skip
+    assert run.values("grandchild") == ["a", "b"]
+    assert not list((project / ".rearview/runs").rglob("0.2-*")), "a child that records nothing leaves no file"
+    assert run.how == "finished"
+
+
+def test_a_forked_child_that_ends_normally_ends_only_itself(python: Python, project: Path) -> None:
+    done = python(
+        """
+import os, sys
+import rearview as rv
+rv.log("main", 1)
+pid = os.fork()
+if pid == 0:
+    rv.log("child", 1)
+    sys.exit(0)
+os.waitpid(pid, 0)
+rv.log("main", 2)
+""",
+        check=True,
+    )
+    run = the_run(project)
+    assert run.values("main") == [1, 2]
+    assert run.values("child") == [1]
+    assert [writer for writer, fact in run.facts if fact["fact"] == "end"] == ["0", "0.1"]
+    assert done.stderr.count("finished") == 1
+
+
+def test_a_fork_before_the_first_call_joins(python: Python, project: Path) -> None:
+    python(FORK + 'fork(lambda: rv.log("x", "child"))\nrv.log("x", "parent")\nfork(lambda: rv.log("x", "later"))', check=True)
+    run = the_run(project)
+    assert [(r.process, r.value) for r in run.records] == [("0", "parent"), ("0.1", "child"), ("0.2", "later")]
+
+
+def test_explicit_runs_in_forked_children_are_runs_of_their_own(python: Python, project: Path) -> None:
+    python(
+        FORK
+        + """
+def work(k):
+    with rv.run(name=f"child{k}"):
+        rv.log("x", k)
+for k in range(3):
+    fork(lambda: work(k))
+with rv.run(name="parent"):
+    rv.log("x", 3)
+""",
+        check=True,
+    )
+    assert sorted((run.json["name"], run.values("x")) for run in read_all(project)) == [
+        ("child0", [0]), ("child1", [1]), ("child2", [2]), ("parent", [3]),
+    ]  # fmt: skip
+
+
+def test_explicit_runs_in_a_pool_name_their_parent(python: Python, project: Path) -> None:
+    python(
+        """
+import multiprocessing as mp
+import rearview as rv
+def work(k):
+    with rv.run(name=f"r{k}"):
+        rv.log("x", k)
+if __name__ == "__main__":
+    rv.log("outer", 1)
+    with mp.get_context("fork").Pool(2) as pool:
+        pool.map(work, range(4), chunksize=1)
+""",
+        check=True,
+    )
+    found = {run.json["name"]: run for run in read_all(project)}
+    assert {name: run.values("x") for name, run in found.items() if name} == {f"r{k}": [k] for k in range(4)}
+    outer = found[None]
+    for k in range(4):
+        assert found[f"r{k}"].json["parent"]["run"] == outer.run
+
+
+POOLS = """
+import multiprocessing as mp, os, sys
+from concurrent.futures import ProcessPoolExecutor
+import rearview as rv
+
+def work(k):
+    for i in rv.loop("i", range(2)):
+        rv.log("x", k * 10 + i)
+    return rv.arg("lr", 0.1)
+
+if __name__ == "__main__":
+    context = mp.get_context(sys.argv[1])
+    if sys.argv[2] != "late":
+        rv.log("main", rv.arg("lr", 0.1))
+    if sys.argv[2] == "futures":
+        with ProcessPoolExecutor(2, mp_context=context) as pool:
+            got = list(pool.map(work, range(4)))
+    elif sys.argv[2] == "process":
+        children = [context.Process(target=work, args=(k,)) for k in range(4)]
+        for child in children: child.start()
+        for child in children: child.join()
+        got = [rv.arg("lr", 0.1)] * 4
+    else:
+        with context.Pool(2) as pool:
+            got = pool.map(work, range(4), chunksize=1)
+    print(got)
+"""
+
+
+@pytest.mark.parametrize("way", ["pool", "futures", "process"])
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing_children_join(python: Python, project: Path, method: str, way: str) -> None:
+    done = python(POOLS, method, way, "--kwargs", "lr=0.5", name="train.py", check=True)
+    assert done.stdout == "[0.5, 0.5, 0.5, 0.5]\n"
+    run = the_run(project)
+    assert sorted(run.values("x")) == [0, 1, 10, 11, 20, 21, 30, 31]
+    assert "0" not in {r.process for r in run.records if r.name == "x"}
+    assert all(r.process.startswith("0.") for r in run.records if r.name == "x")
+    assert all(r.path[0][0] == "i" for r in run.records if r.name == "x")
+    assert done.stderr.count("rearview: run r") == 1
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing_under_rearview_run(project: Path, python: Python, method: str) -> None:
+    (project / "train.py").write_text(POOLS)
+    words = ["run", "--arg", "lr=0.25", "train.py", method, "pool"]
+    done = subprocess.run([sys.executable, "-m", "rearview", *words], env=environment(None), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[0.25, 0.25, 0.25, 0.25]\n"
+    assert sorted(the_run(project).values("x")) == [0, 1, 10, 11, 20, 21, 30, 31]
+    assert "nothing asked" not in done.stderr
+
+
+def test_another_script_is_a_run_of_its_own_with_a_parent(python: Python, project: Path) -> None:
+    (project / "inner.py").write_text('import rearview as rv\nrv.log("inner", 1)')
+    python(
+        """
+import subprocess, sys
+import rearview as rv
+rv.log("outer", 1)
+subprocess.run([sys.executable, "inner.py"], check=True)
+subprocess.run([sys.executable, "-c", "import rearview as rv; rv.log('command', 1)"], check=True)
+""",
+        check=True,
+    )
+    outer, inner, command = read_all(project)
+    assert (outer.json["parent"], inner.json["filename"], command.json["how"]) == (None, "inner.py", "command")
+    assert inner.json["parent"] == command.json["parent"] == {"run": outer.run, "process": "0"}
+
+
+def test_sweeps_nested_runs_and_the_loops_around_them(python: Python, project: Path) -> None:
+    python(
+        """
+import rearview as rv
+for fold in rv.loop("fold", "abc"):
+    rv.log("before", fold)
+    with rv.run(name=f"inner-{fold}", tags=["t"], notes="n"):
+        for step in rv.loop("step", range(2)):
+            rv.log("loss", float(step))
+            with rv.run(name="innermost"):
+                rv.log("deep", step)
+            rv.log("again", step)
+    rv.log("after", fold)
+rv.log("end", 1)
+""",
+        check=True,
+    )
+    outer, *rest = read_all(project)
+    assert [(r.name, r.at, r.ordinal) for r in outer.records] == [
+        *[(name, f"fold{k}", 0) for k in range(3) for name in ("before", "after")],
+        ("end", "", 0),
+    ]
+    inner = [run for run in rest if run.json["name"] != "innermost"]
+    assert [run.json["name"] for run in inner] == ["inner-a", "inner-b", "inner-c"]
+    for run in inner:
+        assert [(r.name, r.at) for r in run.records] == [("loss", "step0"), ("again", "step0"), ("loss", "step1"), ("again", "step1")]
+        assert (run.json["tags"], run.json["notes"], run.json["parent"]["run"]) == (["t"], "n", outer.run)
+    assert [run.values("deep") for run in rest if run.json["name"] == "innermost"] == [[0], [1]] * 3
+    assert sorted(run.json["place"] for run in [outer, *rest]) == list(range(10))
+
+
+def test_runs_without_with_inside_an_outer_loop(python: Python, project: Path) -> None:
+    """Each `rv.run` ends the one before; the outer loop goes on while an inner run is open."""
+    python(
+        """
+import rearview as rv
+rv.log("first", 1)
+for fold in rv.loop("fold", "abc"):
+    rv.run(name=fold)
+    for step in rv.loop("step", range(2)):
+        rv.log("x", step)
+""",
+        check=True,
+    )
+    outer, *inner = read_all(project)
+    assert [run.json["name"] for run in inner] == ["a", "b", "c"]
+    assert [[r.at for r in run.records] for run in inner] == [["step0", "step1"]] * 3
+    assert outer.leaves == [("fold", 3, "exhausted")]
+
+
+def test_an_exception_ends_a_run_as_failed_and_goes_on(python: Python, project: Path) -> None:
+    python(
+        """
+import rearview as rv
+for k in range(3):
+    try:
+        with rv.run(name=str(k)) as run:
+            assert run.id.startswith("r")
+            rv.log("x", k)
+            if k == 1:
+                raise KeyError("lost")
+    except KeyError:
+        pass
+""",
+        check=True,
+    )
+    found = read_all(project)
+    assert [run.how for run in found] == ["finished", "failed", "finished"]
+    (end,) = found[1].fact("end")
+    assert end["exception"] == "KeyError"
+    assert "lost" in end["message"]
+    assert 'raise KeyError("lost")' in end["traceback"]
+
+
+def test_threads_and_tasks_with_runs_of_their_own(python: Python, project: Path) -> None:
+    python(
+        """
+import asyncio, threading
+import rearview as rv
+
+def train(name, barrier):
+    with rv.run(name=name):
+        barrier.wait()
+        for step in rv.loop("step", range(50)):
+            rv.log("x", f"{name}{step}")
+            rv.log("f", float(step))
+        helper = threading.Thread(target=lambda: None)
+        barrier.wait()
+        rv.arg("lr", 0.1)
+    barrier.wait()
+
+rv.log("main", 1)
+barrier = threading.Barrier(2)
+threads = [threading.Thread(target=train, args=(name, barrier)) for name in "ab"]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+rv.log("main", 2)
+
+async def task(name):
+    with rv.run(name=name):
+        for step in rv.loop("step", range(3)):
+            await asyncio.sleep(0)
+            rv.log("x", f"{name}{step}")
+
+async def both():
+    await asyncio.gather(task("c"), task("d"))
+
+asyncio.run(both())
+rv.log("main", 3)
+with rv.run(name="e"):
+    thread = threading.Thread(target=lambda: rv.log("x", "from a thread"))
+    thread.start(); thread.join()
+""",
+        check=True,
+    )
+    found = {run.json["name"]: run for run in read_all(project)}
+    for name in "ab":
+        assert found[name].values("x") == [f"{name}{k}" for k in range(50)]
+        assert found[name].values("f") == [float(k) for k in range(50)]
+        assert found[name].values("lr") == [0.1]
+        assert found[name].how == "finished"
+    for name in "cd":
+        assert found[name].values("x") == [f"{name}{k}" for k in range(3)]
+        assert found[name].at("x") == ["step0", "step1", "step2"]
+    assert found[None].values("main") == [1, 2, 3]
+    assert found["e"].values("x") == ["from a thread"]
+
+
+def ranks(project: Path, text: str, environments: list[dict[str, str]]) -> list[str]:
+    (project / "train.py").write_text(text)
+    started = [
+        subprocess.Popen([sys.executable, "train.py"], env=environment(extra), stderr=subprocess.PIPE, text=True) for extra in environments
+    ]
+    said = [child.communicate(timeout=60)[1] for child in started]
+    assert [child.returncode for child in started] == [0] * len(started), said
+    return said
+
+
+RANKED = """
+import os, rearview as rv
+rank = int(os.environ["RANK_HERE"])
+for step in rv.loop("step", range(3)):
+    rv.log("loss", rank + step / 10)
+with rv.run(name="second"):
+    rv.log("again", rank)
+"""
+
+LAUNCHERS = {
+    "slurm": lambda k: {"SLURM_PROCID": str(k), "SLURM_NTASKS": "3", "SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0"},
+    "ompi": lambda k: {
+        "OMPI_COMM_WORLD_RANK": str(k), "OMPI_COMM_WORLD_SIZE": "3", "OMPI_COMM_WORLD_LOCAL_SIZE": "3", "PMIX_NAMESPACE": "x",
+    },
+    "torchrun": lambda k: {
+        "RANK": str(k), "WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500",
+        "TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "0",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("launcher", sorted(LAUNCHERS))
+def test_ranks_of_one_launch_are_one_run(project: Path, launcher: str) -> None:
+    said = ranks(project, RANKED, [{**LAUNCHERS[launcher](k), "RANK_HERE": str(k)} for k in range(3)])
+    first, second = read_all(project)
+    for run in (first, second):
+        assert run.processes == {"0", "1", "2"}
+        assert {fact["rank"] for fact in run.fact("hello")} == {0, 1, 2}
+        assert {fact["world"] for fact in run.fact("hello")} == {3}
+    assert sorted(r.value for r in first.records) == sorted(rank + step / 10 for rank in range(3) for step in range(3))
+    assert second.json["name"] == "second"
+    assert sum("rearview: run r" in text for text in said) == 1
+    assert (first.json["launch"] or {})["world"] == 3
+
+
+def test_two_launches_are_two_runs(project: Path) -> None:
+    """Slurm numbers stay the same when a batch script runs two programs one after the other."""
+    for _ in range(2):
+        ranks(project, "import rearview as rv\nrv.log('x', 1)", [LAUNCHERS["slurm"](k) for k in range(2)])
+    assert [len(run.records) for run in read_all(project)] == [2, 2]
+
+
+def test_a_program_started_by_a_rank_is_no_rank(project: Path) -> None:
+    (project / "inner.py").write_text("import rearview as rv\nrv.log('inner', 1)")
+    text = "import subprocess, sys, rearview as rv\nrv.log('x', 1)\nsubprocess.run([sys.executable, 'inner.py'], check=True)"
+    ranks(project, text, [LAUNCHERS["slurm"](k) for k in range(2)])
+    outer, *inner = sorted(read_all(project), key=lambda run: str(run.json["filename"]), reverse=True)
+    assert outer.processes == {"0", "1"}
+    assert [run.json["parent"]["run"] for run in inner] == [outer.run] * 2
+    assert {run.json["parent"]["process"] for run in inner} == {"0", "1"}
+    assert [run.json["launch"] for run in inner] == [None, None]
+
+
+@pytest.mark.torch
+def test_torchrun(project: Path) -> None:
+    (project / "train.py").write_text(
+        """
+import os, torch.distributed as dist
+import rearview as rv
+dist.init_process_group("gloo")
+for step in rv.loop("step", range(2)):
+    rv.log("loss", dist.get_rank() + step / 10)
+dist.destroy_process_group()
+"""
+    )
+    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "train.py"]
+    done = subprocess.run(words, env={**environment(None), "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    run = the_run(project)
+    assert sorted((r.process, r.value) for r in run.records) == [("0", 0.0), ("0", 0.1), ("1", 1.0), ("1", 1.1)]
+
+
+@pytest.mark.torch
+def test_loader_workers_join(python: Python, project: Path) -> None:
+    python(
+        """
+import torch
+from torch.utils.data import DataLoader, Dataset
+import rearview as rv
+
+class Data(Dataset):
+    def __len__(self): return 8
+    def __getitem__(self, k):
+        rv.log("item", k)
+        return k
+
+if __name__ == "__main__":
+    for persistent in (False, True):
+        loader = DataLoader(Data(), batch_size=2, num_workers=2, persistent_workers=persistent)
+        for epoch in rv.loop("epoch", range(2)):
+            assert len(rv.loop("step", loader)) == 4
+            for batch in rv.loop("step", loader):
+                rv.log("batch", batch.sum().item())
+    spawned = DataLoader(Data(), batch_size=4, num_workers=1, multiprocessing_context="spawn")
+    list(spawned)
+""",
+        check=True,
+        name="train.py",
+    )
+    run = the_run(project)
+    assert sorted(run.values("item")) == sorted(list(range(8)) * 5)
+    assert run.values("batch") == [1, 5, 9, 13] * 4
+    assert "0" not in {r.process for r in run.records if r.name == "item"}
+
+
+def test_the_variable_is_the_only_change_to_the_environment(python: Python, project: Path) -> None:
+    done = python(
+        """
+import os
+before = dict(os.environ)
+import rearview as rv
+with rv.run():
+    rv.log("x", 1)
+    print({k for k in set(os.environ) | set(before) if os.environ.get(k) != before.get(k)})
+print(os.environ == before)
+""",
+        check=True,
+    )
+    assert done.stdout == "{'REARVIEW_RUN'}\nTrue\n"
+
+
+def test_many_forks_while_a_thread_logs(python: Python, project: Path) -> None:
+    python(
+        """
+import os, threading
+import rearview as rv
+stop = threading.Event()
+def noise():
+    k = 0
+    while not stop.is_set():
+        rv.log("noise", float(k)); k += 1
+    rv.log("count", k)
+thread = threading.Thread(target=noise); thread.start()
+for k in range(20):
+    pid = os.fork()
+    if pid == 0:
+        rv.log("child", k)
+        os._exit(0)
+    os.waitpid(pid, 0)
+stop.set(); thread.join()
+""",
+        check=True,
+    )
+    run = the_run(project)
+    assert run.values("child") == list(range(20)) or sorted(run.values("child")) == list(range(20))
+    assert len(run.values("noise")) == run.values("count")[0]
+
+
+def test_no_process_is_left_behind(python: Python, project: Path) -> None:
+    done = python("import os, rearview as rv\nrv.log('x', 1)\nprint(os.getpid())", check=True)
+    assert not os.path.exists(f"/proc/{done.stdout.strip()}")
