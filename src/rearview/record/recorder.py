@@ -25,7 +25,7 @@ from rearview.record.arguments import Given
 from rearview.record.definitions import Definitions, Left, Named, Waiting
 from rearview.record.loops import Loop, Node
 from rearview.record.say import say
-from rearview.record.values import storable
+from rearview.record.values import storable, without_dimensions
 from rearview.store import atomic, frames, objects
 from rearview.store.encoding import encode
 from rearview.store.journal import PART_BYTES, PART_FRAMES, JournalWriter
@@ -37,11 +37,13 @@ _FLOAT_RECORD = struct.Struct(f"<II{_HEAD.size}sQIQcd")
 _FLOAT_LENGTH = _FLOAT_RECORD.size - frames.TAIL.size
 _FLOAT_FRAME = _FLOAT_RECORD.size + frames.CRC.size
 _pack_float = _FLOAT_RECORD.pack
+_pack_int = struct.Struct(f"<II{_HEAD.size}sQIQcq").pack
 _pack_crc = frames.CRC.pack
 _now = time.monotonic_ns
 _write = os.write
 _current = loops.current.get
 
+_INT64 = 2**63
 _RETRY_S = 1.0
 _LONGEST_SHOWN = 80
 _MOST_WAITING = 10_000
@@ -107,11 +109,15 @@ class Recorder:
 
     # -- the hot path ------------------------------------------------------------------------------------------------
 
-    def log(self, name: str, value: object, volatile: bool) -> None:
+    def log(self, name: str, value: object, volatile: bool) -> None:  # noqa: PLR0912 (one function: calls cost)
         """Keep one record. When this returns it survives a SIGKILL."""
         node = _current()
         if node is None or node.owner is not self or not node.sure:
             node = loops.here(self, self.root)
+        kind = type(value)
+        if kind is not float and kind is not int:
+            value = without_dimensions(value)
+            kind = type(value)
         self._acquire()  # half the cost of a `with`; the keeper does not wait for ever
         try:
             if self._busy:  # a signal handler, inside a record that is being written
@@ -120,9 +126,14 @@ class Recorder:
             self._busy = True
             try:
                 head = node.heads.get(name)
+                if kind is float:
+                    pack, tag = _pack_float, b"f"
+                elif kind is int and -_INT64 <= value < _INT64:  # type: ignore[operator]
+                    pack, tag = _pack_int, b"i"
+                else:
+                    head = None
                 if (
-                    type(value) is not float
-                    or head is None
+                    head is None
                     or node.part is not self._part
                     or node.unnamed
                     or volatile
@@ -137,9 +148,7 @@ class Recorder:
                 counts[name] = ordinal + 1
                 journal = self.journal
                 sequence = journal.sequence
-                rest = _pack_float(
-                    _FLOAT_LENGTH, sequence, head, node.iteration, ordinal, (_now() - self._t0) // 1000, b"f", value
-                )  # fmt: skip
+                rest = pack(_FLOAT_LENGTH, sequence, head, node.iteration, ordinal, (_now() - self._t0) // 1000, tag, value)
                 data = _pack_crc(crc32(rest)) + rest
                 written = _write(journal.fd, data)
                 if written != _FLOAT_FRAME:

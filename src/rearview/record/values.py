@@ -41,6 +41,22 @@ def storable(value: object, keep: Keep) -> object:
         raise Unstorable(f"{type_name(value)} is nested too deep for the stack that is left; flatten it") from None
 
 
+def without_dimensions(value: Any) -> object:
+    """A number of any library as a plain one; anything else, and what cannot be read, as it is.
+
+    A loss is a tensor more often than a float: this lets it take the recorder's short way.
+    """
+    if type(value) in _PLAIN or not hasattr(type(value), "shape"):
+        return value
+    try:
+        if tuple(value.shape) == ():
+            found = _read(value)
+            return found if type(found) in _PLAIN else value
+    except Exception:  # noqa: BLE001 (`storable` meets the same again and says what is wrong)
+        pass
+    return value
+
+
 class _Walk:
     """One pass over a value and everything in it."""
 
