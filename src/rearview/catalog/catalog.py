@@ -66,9 +66,7 @@ class Catalog:
 
     def close(self) -> None:
         """Let go of files and memory. Tables that were given out stay valid."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = self._places = None
+        self._connection = self._places = None  # not closed: that would close the tables that were given out
         self._reader.close()
 
     # Runs

@@ -138,14 +138,11 @@ def _processes(places: Places, run: RunId) -> list[ProcessInfo]:
             grouped.setdefault((name.writer, name.attempt), []).append(entry)
     found = []
     for (writer, attempt), entries in sorted(grouped.items(), key=lambda item: (process_order(item[0][0]), item[0][1])):
-        hello = next((entry["facts"]["hello"] for entry in entries if "hello" in entry["facts"]), {})
+        hello: dict[str, Any] = next((entry["facts"]["hello"] for entry in entries if "hello" in entry["facts"]), {})
         process = hello.get("process") or {}
-        found.append(
-            ProcessInfo(
-                writer, attempt, str(process.get("host") or ""), process.get("pid"), hello.get("rank"), len(entries),
-                sum(entry["records"] for entry in entries), sum(entry["size"] for entry in entries),
-            )  # fmt: skip
-        )
+        records, size = sum(entry["records"] for entry in entries), sum(entry["size"] for entry in entries)
+        host = str(process.get("host") or "")
+        found.append(ProcessInfo(writer, attempt, host, process.get("pid"), hello.get("rank"), len(entries), records, size))
     return found
 
 
@@ -166,13 +163,14 @@ def _series(places: Places, run: RunId) -> list[Series]:
 def _one_series(places: Places, name: str, shape: Shape, rp: int) -> Series:
     again = len(places.attempts.get(rp, ())) > 1
     latest = " QUALIFY row_number() OVER (PARTITION BY place, it, ord ORDER BY era DESC, seq DESC) = 1" if again else ""
+    number = f"CASE type WHEN {FLOAT} THEN f ELSE coalesce(i::DOUBLE, f) END"
     numbers = (
-        f"SELECT CASE type WHEN {FLOAT} THEN f ELSE coalesce(i::DOUBLE, f) END AS v, era, seq FROM ({places.records([name])}) JOIN bp USING (b) "
+        f"SELECT {number} AS v, era, seq FROM ({places.records([name])}) JOIN bp USING (b) "
         f"WHERE rp = {rp} AND shape = {places.shapes[shape]} AND type IN ({FLOAT}, {INT}){latest}"
     )
     finite = "FILTER (WHERE isfinite(v))"
     counted = places.connection.execute(f"SELECT count(*), min(v) {finite}, max(v) {finite} FROM ({numbers})").fetchone()
-    count, low, high = counted if counted else (0, None, None)
+    count, low, high = counted or (0, None, None)
     stride = max(1, -(-count // (POINTS - 1)))
     rows = places.connection.execute(
         f"SELECT v FROM (SELECT v, row_number() OVER (ORDER BY era, seq) - 1 AS k FROM ({numbers})) "

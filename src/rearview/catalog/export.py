@@ -93,8 +93,10 @@ def polars_column(column: Column, values: Sequence[Any]) -> Any:
     """A Series with the column's dtype; Object where there is none."""
     import polars
 
-    dtypes: dict[str, Any] = {"float": polars.Float64, "int": polars.Int64, "bool": polars.Boolean, "text": polars.String, "none": polars.Null,
-                              "bytes": polars.Binary, "date": polars.Date, "duration": polars.Duration("us")}  # fmt: skip
+    dtypes: dict[str, Any] = {
+        "float": polars.Float64, "int": polars.Int64, "bool": polars.Boolean, "text": polars.String, "none": polars.Null,
+        "bytes": polars.Binary, "date": polars.Date, "duration": polars.Duration("us"),
+    }  # fmt: skip
     dtype = dtypes.get(column.type_name)
     try:
         if column.type_name == "datetime":

@@ -82,4 +82,7 @@ class Field:
         c = (f"{alias}." if alias else "") + self.letter
         if code is not None:
             return f"{c}::VARCHAR"
-        return f"CASE {c}t WHEN {FLOAT} THEN {c}f::VARCHAR WHEN {INT} THEN coalesce({c}s, {c}i::VARCHAR) WHEN {BOOL} THEN ({c}i <> 0)::VARCHAR ELSE {c}s END"
+        return (
+            f"CASE {c}t WHEN {FLOAT} THEN {c}f::VARCHAR WHEN {INT} THEN coalesce({c}s, {c}i::VARCHAR) "
+            f"WHEN {BOOL} THEN ({c}i <> 0)::VARCHAR ELSE {c}s END"
+        )

@@ -31,7 +31,7 @@ def one_look(connection: duckdb.DuckDBPyConnection, query: str) -> str:
     if kind == "EXPLAIN":
         one_look(connection, _EXPLAIN.sub("", query, count=1))
     elif kind != "SELECT":
-        raise QueryError(f"{kind} is refused: the store is only looked at; write a SELECT over runs, logs, loops, args, checkpoints or wide")
+        raise QueryError(f"{kind} is refused, the store is only looked at: write a SELECT over runs, logs, loops, args or wide")
     return str(statements[0].query)
 
 

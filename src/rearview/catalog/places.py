@@ -116,7 +116,8 @@ class Places:
             loop_map = literal([loops.setdefault(name, len(loops)) for name in segment.names] or [0])
             selects.append(
                 f"SELECT {k} AS seg, {k}::BIGINT << 32 | b AS b, part, key, parent, parent_it, {shape_map}[shape + 1] AS shape, "
-                f"{loop_map}[loop + 1] AS loop, occurrence, affine, first, step, entries, ending FROM {literal(str(segment.path('blocks')))}"
+                f"{loop_map}[loop + 1] AS loop, occurrence, affine, first, step, entries, ending "
+                f"FROM {literal(str(segment.path('blocks')))}"
             )
         self._make_places(" UNION ALL ".join(selects) if selects else _NO_BLOCKS)
 
@@ -134,7 +135,8 @@ class Places:
             "LEFT JOIN place_ q ON p.rp = q.rp AND p.parent = q.key"
         )
         run(
-            "CREATE OR REPLACE TEMP TABLE bp AS SELECT b, place, block.era, block.wall, place.shape, place.rp FROM block JOIN place USING (rp, key)"
+            "CREATE OR REPLACE TEMP TABLE bp AS SELECT b, place, block.era, block.wall, place.shape, place.rp "
+            "FROM block JOIN place USING (rp, key)"
         )
         first = run("SELECT shape, min([rp, era, b & 4294967295]) AS begun FROM block GROUP BY shape ORDER BY begun").fetchall()
         by_number = {number: shape for shape, number in self.shapes.items()}
@@ -176,9 +178,7 @@ class Places:
                 "SELECT place, it, era, {'type': type, 'f': f, 'i': i, 's': s, 'raw': raw} AS t "
                 f"FROM ({source}) JOIN bp USING (b) WHERE type <> {NONE}) GROUP BY place, it"
             )
-            self.connection.execute(
-                "CREATE OR REPLACE TEMP TABLE called AS SELECT place, it, v.type AS type, v.f AS f, v.i AS i, v.s AS s, v.raw AS raw FROM called"
-            )
+            self.connection.execute("CREATE OR REPLACE TEMP TABLE called AS SELECT place, it, unnest(v) FROM called")
             self._called = True
         return "called"
 
@@ -202,15 +202,20 @@ class Places:
                 if part in rps and code != NONE:
                     found.called.setdefault(segment.shapes[shape], Occurrence()).add(code, count, raws, rps[part])
         for run in self.runs if only is None else sorted(only):
-            for name, (data, _) in args_of(self.sources.of_run(run)).items():
-                found.args.setdefault(name, Arg()).values[self.run_ix[run]] = data
+            for arg, (data, _) in args_of(self.sources.of_run(run)).items():
+                found.args.setdefault(arg, Arg()).values[self.run_ix[run]] = data
         return found
 
 
 def _wall(entry: dict[str, Any]) -> dt.datetime | None:
     """When the writer of a part began, in local time."""
     wall = (entry["facts"].get("hello") or {}).get("wall")
-    return dt.datetime.fromtimestamp(wall) if isinstance(wall, (int, float)) else None
+    if not isinstance(wall, (int, float)):
+        return None
+    try:
+        return dt.datetime.fromtimestamp(wall, dt.UTC).astimezone().replace(tzinfo=None)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 _NO_RECORDS = (

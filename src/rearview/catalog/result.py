@@ -49,7 +49,7 @@ class PivotData:
         try:
             self._connection.execute(f"DROP TABLE IF EXISTS {self._table}")
             self._connection.close()
-        except Exception:  # noqa: BLE001, S110 (an interpreter that is shutting down may have taken anything away)
+        except Exception:  # noqa: BLE001 (an interpreter that is shutting down may have taken anything away)
             pass
 
     def __len__(self) -> int:
@@ -88,7 +88,7 @@ class PivotData:
         spots = self._connection.execute(f"SELECT run_ix, rp FROM {self._table}").fetchnumpy()
         found = []
         for dimension in self._dimensions:
-            values = numpy.empty(len(dimension.values), dtype=object)
+            values: Any = numpy.empty(len(dimension.values), dtype=object)
             values[:] = dimension.values
             found.append((values, spots[dimension.by]))
         return [*found, *(self._array(field) for field in self._fields)]
@@ -102,7 +102,7 @@ class PivotData:
         if set(codes) == {FLOAT} and len(field.codes) == 1:
             return self._floats(field)
         rows = self._connection.execute(f"SELECT {', '.join(field.columns)} FROM {self._table}").fetchall()
-        array = numpy.empty(self._count, dtype=object)
+        array: Any = numpy.empty(self._count, dtype=object)
         array[:] = self._gathered(rows)
         return array
 
@@ -116,7 +116,7 @@ class PivotData:
             f"SELECT spot, {c}r FROM (SELECT row_number() OVER () - 1 AS spot, {c}r FROM {self._table}) WHERE {c}r IS NOT NULL"
         ).fetchall()
         data = array.data if isinstance(array, numpy.ma.MaskedArray) else array
-        bits = data.view(numpy.uint64)
+        bits: Any = data.view(numpy.uint64)
         for spot, raw in odd:
             bits[spot] = int.from_bytes(raw[1:9], "little")
         return array

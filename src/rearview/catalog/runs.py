@@ -117,7 +117,7 @@ def status_of(parts: Parts, alive: Alive, now_wall: float) -> Status:
 
 def _main(parts: list[tuple[PartName, dict[str, Any]]]) -> MainProcess:
     last_attempt = max(name.attempt for name, _ in parts)
-    first_hello = _hello(min(parts)[1]) if len({name for name, _ in parts}) == len(parts) else _hello(parts[0][1])
+    first_hello = _hello(min(parts, key=lambda part: part[0])[1])
     entries = [entry for name, entry in parts if name.attempt == last_attempt]
     hello = next((_hello(entry) for entry in reversed(entries) if _hello(entry)), {})
     heard = [_number(hello.get("wall"))]
@@ -125,9 +125,8 @@ def _main(parts: list[tuple[PartName, dict[str, Any]]]) -> MainProcess:
         heard.append(heard[0] + max(entry["at"] for entry in entries) / 1e6)
     heard += [_number(entry["facts"].get("tick", {}).get("wall")) for entry in entries]
     ends = [entry["facts"]["end"] for entry in entries if "end" in entry["facts"]]
-    return MainProcess(
-        _identity(hello), _number(first_hello.get("wall")), ends[-1] if ends else None, max((h for h in heard if h is not None), default=None)
-    )
+    last_heard = max((wall for wall in heard if wall is not None), default=None)
+    return MainProcess(_identity(hello), _number(first_hello.get("wall")), ends[-1] if ends else None, last_heard)
 
 
 def _hello(entry: dict[str, Any]) -> dict[str, Any]:
@@ -139,7 +138,7 @@ def _number(value: object) -> float | None:
 
 
 def _identity(hello: dict[str, Any]) -> ProcessIdentity | None:
-    process = hello.get("process")
+    process: Any = hello.get("process")
     try:
         return ProcessIdentity(str(process["host"]), str(process["boot_id"]), int(process["pid"]), float(process["started"]))
     except (KeyError, TypeError, ValueError):

@@ -93,7 +93,7 @@ def make(parts: Sequence[PartFile], runs: dict[str, dict[str, Any]], folder: Pat
         files = {
             table: _Lines(stack.enter_context(open(work / f"{table}.csv", "w", encoding="ascii", buffering=1 << 20))) for table in TABLES
         }
-        sink = Sink(*(files[table].write for table in TABLES))
+        sink = Sink(files["records"].write, files["blocks"].write, files["values"].write, files["facts"].write)
         entries = []
         for part in parts:
             summary = _parse(part, sink)
@@ -134,7 +134,8 @@ def _finish(
     """Count what is in the Parquet files of `work`, move them under their hashes into `folder`."""
     records, blocks, values = (literal(str(work / f"{table}.parquet")) for table in TABLES[:3])
     stats = connection.execute(
-        f"SELECT part, name, shape, (flags & 2) // 2, type, count(*), count(raw) FROM {records} JOIN {blocks} USING (b) GROUP BY ALL ORDER BY ALL"
+        f"SELECT part, name, shape, (flags & 2) // 2, type, count(*), count(raw) FROM {records} JOIN {blocks} USING (b) "
+        "GROUP BY ALL ORDER BY ALL"
     ).fetchall()
     value_stats = connection.execute(
         f"SELECT part, shape, type, count(*), count(raw) FROM {values} JOIN {blocks} USING (b) GROUP BY ALL ORDER BY ALL"
@@ -203,8 +204,8 @@ def merge(chosen: Sequence[tuple[Segment, list[int]]], folder: Path, tmp: Path) 
 
 
 def _add_to_merge(
-    queries: dict[str, list[str]], segment: Segment, mine: list[int], offset: int, names: dict[str, int], shapes: dict[tuple[str, ...], int],
-    first_part: int,
+    queries: dict[str, list[str]], segment: Segment, mine: list[int], offset: int, names: dict[str, int],
+    shapes: dict[tuple[str, ...], int], first_part: int,
 ) -> None:  # fmt: skip
     name_map = literal([names.setdefault(name, len(names)) for name in segment.names] or [0])
     shape_map = literal([shapes.setdefault(shape, len(shapes)) for shape in segment.shapes] or [0])

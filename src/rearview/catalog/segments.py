@@ -86,7 +86,8 @@ def write_index(segment: Segment, tmp: Path) -> bool:
     body = json.dumps(
         {
             "format": FORMAT, "id": segment.ident, "parts": segment.parts, "names": segment.names,
-            "shapes": segment.shapes, "stats": segment.stats, "value_stats": segment.value_stats, "runs": segment.runs, "files": segment.files, "rows": segment.rows,
+            "shapes": segment.shapes, "stats": segment.stats, "value_stats": segment.value_stats, "runs": segment.runs,
+            "files": segment.files, "rows": segment.rows,
         },
         separators=(",", ":"), default=repr,
     ).encode()  # fmt: skip

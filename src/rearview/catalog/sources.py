@@ -182,6 +182,7 @@ class Reader:
 
         shared = [(s, mine) for s, mine in coverage.taken if s.folder == self.store.segments]
         chosen = seal.to_merge(shared)
+        chosen += [(s, mine) for s, mine in shared if (s, mine) not in chosen and self._holds_removed(s, mine)]
         if chosen:
             try:
                 merged = seal.publish(seal.merge(chosen, self.store.segments, self.store.tmp), self.store.tmp)
@@ -197,10 +198,17 @@ class Reader:
         self._remove_unused({segment.ident for segment, _ in coverage.taken})
         return coverage
 
+    def _holds_removed(self, segment: Segment, mine: Sequence[int]) -> bool:
+        """Does a segment still hold values of a run that was removed? They must go too."""
+        rest = {segment.parts[ix]["run"] for ix in set(range(len(segment.parts))) - set(mine)}
+        return any(not self.store.run(RunId(run)).exists() for run in rest)
+
     def _remove_unused(self, used: set[str]) -> None:
         known, _ = segments.list_segments(self.store.segments) if len(used) < _count_indexes(self.store.segments) else ([], [])
         for segment in known:
-            if segment.ident not in used and _age_s(self.store.segments / (segment.ident + ".index")) > _UNUSED_AFTER_S:
+            if segment.ident in used:
+                continue
+            if self._holds_removed(segment, ()) or _age_s(self.store.segments / (segment.ident + ".index")) > _UNUSED_AFTER_S:
                 _remove(segment, [other for other in known if other is not segment])
 
     def _sort_out(self, parts: Sequence[PartFile]) -> tuple[list[PartFile], list[PartFile]]:
@@ -210,7 +218,8 @@ class Reader:
         for part in parts:
             writer = (part.run, part.name.writer, part.name.attempt)
             newest[writer] = max(newest.get(writer, 0), part.name.part)
-        finished, going = [], []
+        finished: list[PartFile] = []
+        going: list[PartFile] = []
         for part in parts:
             last = newest[part.run, part.name.writer, part.name.attempt] == part.name.part
             (going if last and _being_written(part, alive) else finished).append(part)

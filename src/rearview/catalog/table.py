@@ -136,7 +136,7 @@ class RowData:
 
         found = []
         for values in self.values():
-            array = numpy.empty(len(values), dtype=object)
+            array: Any = numpy.empty(len(values), dtype=object)
             array[:] = values
             found.append(array)
         return found

@@ -30,8 +30,8 @@ UNION = "UNION(number DOUBLE, truth BOOLEAN, text VARCHAR)"
 _UNFIT = "rearview: a value of another type"
 _ANY = (
     f"CASE type WHEN {FLOAT} THEN union_value(number := f)::{UNION} "
-    f"WHEN {INT} THEN CASE WHEN i IS NOT NULL AND try_cast(i::DOUBLE AS HUGEINT) = i::HUGEINT THEN union_value(number := i::DOUBLE)::{UNION} "
-    f"ELSE union_value(text := coalesce(s, i::VARCHAR))::{UNION} END "
+    f"WHEN {INT} THEN CASE WHEN i IS NOT NULL AND try_cast(i::DOUBLE AS HUGEINT) = i::HUGEINT "
+    f"THEN union_value(number := i::DOUBLE)::{UNION} ELSE union_value(text := coalesce(s, i::VARCHAR))::{UNION} END "
     f"WHEN {BOOL} THEN union_value(truth := i <> 0)::{UNION} WHEN {NONE} THEN NULL::{UNION} ELSE union_value(text := s)::{UNION} END"
 )
 
@@ -182,8 +182,12 @@ def _args_view(places: Places, value: str) -> None:
     for run in places.runs:
         for name, (data, given) in args_of(places.sources.of_run(run)).items():
             code, number, whole, text, raw = spread(data)
-            rows.append((str(run), clean_text(name), code, float(number) if number else None, int(whole) if whole else None, text, raw, given))
-    kinds = {"run": "VARCHAR", "name": "VARCHAR", "type": "UTINYINT", "f": "DOUBLE", "i": "BIGINT", "s": "VARCHAR", "raw": "BLOB", "given": "BOOLEAN"}
+            f, i = float(number) if number else None, int(whole) if whole else None
+            rows.append((str(run), clean_text(name), code, f, i, text, raw, given))
+    kinds = {
+        "run": "VARCHAR", "name": "VARCHAR", "type": "UTINYINT", "f": "DOUBLE", "i": "BIGINT", "s": "VARCHAR", "raw": "BLOB",
+        "given": "BOOLEAN",
+    }  # fmt: skip
     fill(places.connection, "args_", kinds, rows)
     _create(places, "args", f"SELECT run, name, {value} AS value, {_type_names()} AS value_type, given FROM args_")
 
@@ -242,7 +246,8 @@ def _logs_view(places: Places, value: str) -> None:
     called = f"SELECT place, it, struct_pack(type := type, f := f, i := i, s := s) AS c FROM {places.called()}"
     _create(
         places, "logs",
-        f"SELECT {listed(columns)} FROM ({base}) l JOIN place p ON p.place = l.place LEFT JOIN ({called}) v ON v.place = l.place AND v.it = l.it "
+        f"SELECT {listed(columns)} FROM ({base}) l JOIN place p ON p.place = l.place "
+        f"LEFT JOIN ({called}) v ON v.place = l.place AND v.it = l.it "
         "JOIN spot ON spot.place = l.place JOIN process ON process.rp = p.rp JOIN run_facts USING (run_ix) JOIN log_names USING (n) "
         "ORDER BY p.rp, l.era, l.seq",
     )  # fmt: skip
@@ -253,7 +258,8 @@ def _loops_view(places: Places, value: str) -> None:
     names = [name for segment, _ in places.sources.taken for name in segment.names]
     seen = (
         f"SELECT place, it FROM ({places.records(list(dict.fromkeys(names)), args=None)}) JOIN bp USING (b) "
-        f"UNION ALL SELECT place, it FROM {places.called()} UNION ALL SELECT parent_place, parent_it FROM place WHERE parent_place IS NOT NULL"
+        f"UNION ALL SELECT place, it FROM {places.called()} "
+        "UNION ALL SELECT parent_place, parent_it FROM place WHERE parent_place IS NOT NULL"
     )
     counted = (
         "SELECT p.*, coalesce(p.entries, x.top + 1, 0) AS begun FROM place p "

@@ -32,9 +32,11 @@ FUNCTIONS = frozenset(
     "sqrt cbrt ln log log2 log10 exp pow power sign mod fmod greatest least isnan isinf isfinite lower upper length strlen contains "
     "starts_with ends_with prefix suffix substr substring left right trim ltrim rtrim replace concat regexp_matches regexp_full_match "
     "date_part datepart date_trunc datetrunc date_diff datediff year month day hour minute second dayofweek weekday epoch now today "
-    "current_date get_current_timestamp ifnull nullif if to_days to_hours to_minutes to_seconds strftime hash".split()
-) - {"hash"}
-_OPERATORS = frozenset("OPERATOR_NOT OPERATOR_IS_NULL OPERATOR_IS_NOT_NULL COMPARE_IN COMPARE_NOT_IN OPERATOR_COALESCE OPERATOR_NULLIF".split())
+    "current_date get_current_timestamp ifnull nullif if to_days to_hours to_minutes to_seconds strftime".split()
+)
+_OPERATORS = frozenset(
+    "OPERATOR_NOT OPERATOR_IS_NULL OPERATOR_IS_NOT_NULL COMPARE_IN COMPARE_NOT_IN OPERATOR_COALESCE OPERATOR_NULLIF".split()
+)
 _TYPES = frozenset(
     "double float real integer int bigint smallint tinyint hugeint boolean bool varchar text string date timestamp time decimal numeric "
     "interval int4 int8 int2 float4 float8 datetime".split()
@@ -84,11 +86,10 @@ def serialized(connection: duckdb.DuckDBPyConnection, sql: str, what: str) -> li
         row = connection.execute("SELECT json_serialize_sql($1)", [sql]).fetchone()
     except duckdb.Error as problem:
         raise user_error(problem, what) from None
-    answer = json.loads(row[0]) if row else {"error": True}
+    answer: dict[str, Any] = json.loads(row[0]) if row else {"error": True}
     if answer.get("error"):
         raise QueryError(f"{what} cannot be read: {answer.get('error_message', 'not understood')}")
-    statements: list[Node] = answer["statements"]
-    return statements
+    return list(answer["statements"])
 
 
 def _what(text: str) -> str:
@@ -108,7 +109,8 @@ def _one_select(text: str, statements: list[Node]) -> Node:
     node = statement.get("node", {})
     if node.get("type") != "SELECT_NODE":
         raise _wrong(text, "it is not one expression")
-    extra = [key for key in ("modifiers", "where_clause", "group_expressions", "group_sets", "having", "sample", "qualify") if node.get(key)]
+    behind = ("modifiers", "where_clause", "group_expressions", "group_sets", "having", "sample", "qualify")
+    extra = [key for key in behind if node.get(key)]
     if extra or node.get("from_table", {}).get("type") != "EMPTY" or node.get("cte_map", {}).get("map"):
         raise _wrong(text, f"it goes on behind the expression ({', '.join(extra) or 'FROM'})")
     if statement.get("named_param_map"):

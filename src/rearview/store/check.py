@@ -194,8 +194,7 @@ def repair(store: Store) -> list[str]:
 
 
 def _repair_store_json(store: Store) -> list[str]:
-    problems = [finding for finding in _store_json(store)]
-    if not problems:
+    if not list(_store_json(store)):
         return []
     if not store.runs.is_dir():
         raise StoreError(f"{store.root} has neither a readable store.json nor runs: it is not a store; restore it from a copy")
@@ -253,11 +252,13 @@ def _drop_leftovers(store: Store) -> list[str]:
 # Removal
 
 
-def remove_run(store: Store, run: RunId) -> None:
+def remove_run(store: Store, run: RunId, *, running: bool = False, force: bool = False) -> None:
     """Remove a run: its folder vanishes at once, then its bytes. Objects and versions stay, others may use them.
 
-    The caller has made sure that the run is not running, or that the user insists.
+    The caller says whether the run is running (the catalog knows); such a run goes only with `force`.
     """
+    if running and not force:
+        raise StoreError(f"run {run} is still running: stop it first, or insist with --force")
     if run not in list_runs(store):
         raise NoSuchRun(f"there is no run {run}: `rearview runs` lists them")
     gone = atomic.temp_name(store.tmp)

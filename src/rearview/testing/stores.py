@@ -123,12 +123,8 @@ class ProcessBuilder:
         self._define(block.parent, out)
         first, step = block.affine or (0, 0)
         name = self._name(block.name, out)
-        out.append(
-            frames.BLOCK_HEAD.pack(
-                frames.BLOCK, block.ident, block.parent.ident, block.parent_iteration, name, block.occurrence,
-                block.affine is not None, first, step,
-            )  # fmt: skip
-        )
+        where = (block.ident, block.parent.ident, block.parent_iteration)
+        out.append(frames.BLOCK_HEAD.pack(frames.BLOCK, *where, name, block.occurrence, block.affine is not None, first, step))
         self._blocks_known.add(block.ident)
 
     def log(self, name: str, value: object, *, flags: int = 0) -> None:

@@ -1,0 +1,267 @@
+"""What people ask: the table by example, runs, SQL, exports, and what is said about them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from pathlib import Path
+
+import pytest
+
+from rearview.catalog import Catalog
+from rearview.errors import NoSuchRun, QueryError
+from rearview.testing.stores import StoreBuilder
+
+
+@pytest.fixture
+def builder(tmp_path: Path) -> StoreBuilder:
+    return StoreBuilder(tmp_path)
+
+
+def dims(row: dict[str, object], *names: str) -> tuple[object, ...]:
+    return tuple(row[name] for name in names)
+
+
+def test_per_epoch_beside_per_step_and_an_argument(builder: StoreBuilder) -> None:
+    process = builder.run().process()
+    process.arg("lr", 0.1)
+    for epoch in process.loop("epoch", range(1, 3)):
+        for step in process.loop("step", range(2)):
+            process.log("loss", epoch + step / 10)
+        process.log("acc", epoch / 10)
+    process.end()
+    with Catalog(builder.store) as catalog:
+        table = catalog.table(["lr", "loss", "acc"])
+        assert table.names == ["projid", "run", "tstamp", "filename", "epoch", "step", "lr", "loss", "acc"]
+        assert [dims(row, "epoch", "step", "lr", "loss", "acc") for row in table.dicts()] == [
+            (1, 0, 0.1, 1.0, 0.1), (1, 1, 0.1, 1.1, 0.1), (2, 0, 0.1, 2.0, 0.2), (2, 1, 0.1, 2.1, 0.2),
+        ]  # fmt: skip
+        assert [row["lr"] for row in catalog.table(["lr"]).dicts()] == [0.1]
+
+
+def test_one_row_per_call_no_cross_product_nothing_collapses(builder: StoreBuilder) -> None:
+    process = builder.run().process()
+    for _ in process.loop("epoch", range(1)):
+        for value in (1.0, 1.0, 1.0):
+            process.log("a", value)
+        process.log("b", 5)
+        process.log("b", 5)
+    process.end()
+    with Catalog(builder.store) as catalog:
+        assert [dims(row, "a", "b") for row in catalog.table(["a", "b"]).dicts()] == [(1.0, 5), (1.0, 5), (1.0, None)]
+
+
+def test_several_values_above_stay_rows_of_their_own(builder: StoreBuilder) -> None:
+    process = builder.run().process()
+    for _ in process.loop("epoch", range(1)):
+        for _ in process.loop("step", range(2)):
+            process.log("loss", 0.5)
+        process.log("acc", 1)
+        process.log("acc", 2)
+    process.end()
+    with Catalog(builder.store) as catalog:
+        got = [dims(row, "epoch", "step", "loss", "acc") for row in catalog.table(["loss", "acc"]).dicts()]
+    assert got == [(0, 0, 0.5, None), (0, 1, 0.5, None), (0, None, None, 1), (0, None, None, 2)]
+
+
+def test_two_loops_of_one_name_stay_apart(builder: StoreBuilder) -> None:
+    process = builder.run().process()
+    for _ in process.loop("epoch", range(1)):
+        for _ in range(2):
+            for _ in process.loop("step", range(1)):
+                process.log("a", 1)
+                process.log("b", 2)
+    process.end()
+    with Catalog(builder.store) as catalog:
+        assert [dims(row, "step", "a", "b") for row in catalog.table(["a", "b"]).dicts()] == [(0, 1, 2), (0, 1, 2)]
+
+
+def test_processes_get_a_column_when_there_are_several(builder: StoreBuilder) -> None:
+    run = builder.run()
+    for number in ("1", "0", "0.1"):
+        process = run.process(number)
+        process.log("x", number)
+        process.end()
+    with Catalog(builder.store) as catalog:
+        assert [dims(row, "process", "x") for row in catalog.table(["x"]).dicts()] == [("0", "0"), ("0.1", "0.1"), ("1", "1")]
+        assert "process" not in catalog.table(["x"], where="process = '1'").names
+        assert [row["x"] for row in catalog.table(["x"], where="process = '1'").dicts()] == ["1"]
+
+
+def test_unknown_names_are_empty_columns_with_a_hint(builder: StoreBuilder) -> None:
+    process = builder.run().process()
+    process.log("loss", 1.0)
+    process.end()
+    with Catalog(builder.store) as catalog:
+        table = catalog.table(["los", "loss"])
+        assert [dims(row, "los", "loss") for row in table.dicts()] == [(None, 1.0)]
+        assert table.notes == ["nothing was logged as 'los': did you mean loss?"]
+        assert len(catalog.table(["nothing", "at all"])) == 0
+        assert len(catalog.table([])) == 0
+
+
+def test_mixed_types_are_kept_and_said(builder: StoreBuilder) -> None:
+    process = builder.run().process()
+    given = [1, 2.5, "x", None, True, math.nan, 10**30, dt.date(2026, 6, 23), [1, 2]]
+    for value in given:
+        process.log("v", value)
+    process.log("number", 1)
+    process.log("number", 2.5)
+    process.end()
+    with Catalog(builder.store) as catalog:
+        table = catalog.table(["v"])
+        got = [row["v"] for row in table.dicts()]
+        assert [type(value) for value in got] == [type(value) for value in given]
+        assert repr(got) == repr(given)
+        column = table.columns[-1]
+        assert column.type_name == "mixed" and column.mixed == "int (2), float (2), bool (1), text (1), date (1), list (1)"
+        assert any("several types" in note for note in table.notes)
+        assert [row["number"] for row in catalog.table(["number"], where="number > 1.5").dicts()] == [2.5]
+
+
+def test_names_that_are_columns_already(builder: StoreBuilder) -> None:
+    process = builder.run().process()
+    for epoch in process.loop("epoch", range(2)):
+        process.log("epoch", epoch * 10)
+        process.log("run", "mine")
+        process.log("Loss", 1.0)
+        process.log("loss", 2.0)
+    process.end()
+    with Catalog(builder.store) as catalog:
+        table = catalog.table(["epoch", "run", "Loss", "loss"])
+        assert table.names[-5:] == ["epoch", "epoch_value", "run_value", "Loss", "loss"]
+        assert [dims(row, "epoch", "epoch_value", "Loss", "loss") for row in table.dicts()] == [(0, 0, 1.0, 2.0), (1, 10, 1.0, 2.0)]
+        assert len(catalog.table(["loss", "step"])) == 2
+        assert len(catalog.sql("SELECT * FROM wide")) == 2
+
+
+def test_runs_by_clause(builder: StoreBuilder) -> None:
+    for number in range(3):
+        process = builder.run(name=f"n{number}", at_s=86400 * number).process()
+        process.arg("lr", 0.1 * number)
+        for _ in process.loop("epoch", range(number + 1)):
+            process.log("acc", 0.3 * number)
+        process.end()
+    with Catalog(builder.store) as catalog:
+
+        def names(where: str) -> list[str | None]:
+            return [run.name for run in catalog.runs(where=where, newest_first=False)]
+
+        assert names("lr > 0.05") == ["n1", "n2"]
+        assert names("max(acc) > 0.5") == ["n2"]
+        assert names("count(acc) >= 2 AND min(acc) < 0.5") == ["n1"]
+        assert names("epoch = 2") == ["n2"]
+        assert names("tstamp >= '2026-06-24'") == ["n1", "n2"]
+        assert names("acc IS NULL") == []
+        assert names("run = 'r000000000001'") == ["n1"]
+        assert [run.name for run in catalog.runs(limit=2)] == ["n2", "n1"]
+        assert catalog.run("last~1").name == "n1"
+        with pytest.raises(NoSuchRun):
+            catalog.run("nobody")
+        assert len(catalog.table(["acc"], where="max(acc) > 0.5")) == 3
+        assert len(catalog.table(["acc"], run="n1")) == 2
+
+
+def test_sql_values_are_typed(builder: StoreBuilder) -> None:
+    process = builder.run().process()
+    for value in (1.25, 2.5):
+        process.log("loss", value)
+    process.log("count", 3)
+    process.log("word", "x")
+    process.log("seed", 2**60 + 1)
+    process.log("flag", True)
+    process.end()
+    with Catalog(builder.store) as catalog:
+
+        def one(query: str) -> object:
+            return catalog.sql(query).rows()[0][0]
+
+        assert one("SELECT avg(value) FROM logs WHERE value_name = 'loss'") == 1.875
+        assert one("SELECT value FROM logs WHERE value_name = 'count'") == 3
+        assert isinstance(one("SELECT value FROM logs WHERE value_name = 'count'"), int)
+        assert one("SELECT value FROM logs WHERE value_name = 'seed'") == 2**60 + 1
+        assert one("SELECT value FROM logs WHERE value_name = 'word'") == "x"
+        assert one("SELECT value FROM logs WHERE value_name = 'flag'") is True
+        mixed = catalog.sql("SELECT value FROM logs")
+        assert mixed.columns[0].mixed == "float (3), text (2), bool (1)"
+        assert [row[0] for row in mixed.rows()] == [1.25, 2.5, 3.0, "x", str(2**60 + 1), True]
+        assert len(catalog.sql("SELECT * FROM logs WHERE value_name <> 'loss'")) == 4, "a guess that does not fit is taken back"
+        with pytest.raises(QueryError):
+            catalog.sql("SELECT sum(value) FROM logs")  # not a rounded sum
+
+
+def test_views_have_the_columns_they_promise(builder: StoreBuilder) -> None:
+    process = builder.run(name="one", tags=["t"]).process()
+    process.arg("lr", 0.1, given=True)
+    for _ in process.loop("epoch", ["first", "second"], ending=2):
+        process.log("loss", 1.0)
+    process.end()
+    with Catalog(builder.store) as catalog:
+        (arg,) = catalog.sql("SELECT * FROM args").dicts()
+        assert arg == {"run": "r000000000000", "name": "lr", "value": 0.1, "value_type": "float", "given": True}
+        loops = catalog.sql("SELECT * FROM loops").dicts()
+        assert [(row["loop_name"], row["loop_entries"], row["loop_iteration"], row["loop_value"], row["ending"]) for row in loops] == [
+            ("epoch", 2, 0, "first", "break"), ("epoch", 2, 1, "second", "break"),
+        ]  # fmt: skip
+        joined = catalog.sql("SELECT path, loop_value FROM logs JOIN loops USING (ctx_id) ORDER BY path").rows()
+        assert joined == [("epoch=first", "first"), ("epoch=second", "second")]
+        (run,) = catalog.sql("SELECT name, status, tags, records FROM runs").rows()
+        assert run == ("one", "finished", ["t"], 3)
+        assert catalog.sql("SELECT * FROM checkpoints").rows() == []
+        assert [name for (name,) in catalog.sql("SHOW TABLES").rows()] == ["args", "checkpoints", "logs", "loops", "runs", "wide"]
+        assert catalog.sql("SELECT max(loss), min(epoch) FROM wide").rows() == [(1.0, "first")]
+
+
+def test_exports_keep_values(builder: StoreBuilder, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    process = builder.run().process()
+    for step in process.loop("step", range(3)):
+        process.log("f", [1.5, math.nan, -0.0][step])
+        process.log("text", ["a", "", "\ud800"][step])
+        process.log("any", [1, "x", None][step])
+        if step:
+            process.log("i", step)
+            process.log("b", step == 1)
+    process.end()
+    names = ["f", "i", "b", "text", "any"]
+    with Catalog(builder.store) as catalog:
+        table = catalog.table(names)
+    frame = table.to_pandas()  # the catalog is closed: the table stands
+    assert [str(frame[name].dtype) for name in ("f", "i", "b")] == ["float64", "Int64", "boolean"]
+    assert math.copysign(1, frame["f"][2]) == -1 and frame["i"].isna().tolist() == [True, False, False]
+    assert frame["any"].tolist() == [1, "x", None] and frame["text"].tolist() == ["a", "", "\ud800"]
+    assert isinstance(frame["tstamp"].dtype, pandas.DatetimeTZDtype)
+    polars = pytest.importorskip("polars")
+    assert table.to_polars()["i"].to_list() == [None, 1, 2] and table.to_polars()["f"].dtype == polars.Float64
+    pytest.importorskip("pyarrow")
+    arrow = table.to_arrow()
+    assert arrow.column("any").to_pylist() == ["1", "x", None] and arrow.column("b").to_pylist() == [None, True, False]
+    table.write_parquet(tmp_path / "out.parquet")
+    back = pandas.read_parquet(tmp_path / "out.parquet")
+    assert back["i"].isna().tolist() == [True, False, False] and back["text"].tolist()[:2] == ["a", ""]
+
+
+def test_detail_of_a_failed_run(builder: StoreBuilder) -> None:
+    process = builder.run(environment={"python": "3.11"}).process()
+    for value in range(2000):
+        process.log("loss", float(value))
+    process.fact("environment", packages={"torch": "2"})
+    process.fact("unasked", names=["lrr"])
+    process.end("failed", exception="ValueError", message="no", traceback="Traceback ...", exit_code=1)
+    with Catalog(builder.store) as catalog:
+        detail = catalog.run_detail("last")
+    assert (detail.info.status, detail.info.detail, detail.info.duration_s) == ("failed", "ValueError", 10.0)
+    assert detail.environment == {"python": "3.11", "packages": {"torch": "2"}} and detail.unasked == ["lrr"]
+    assert detail.exception == {"exception": "ValueError", "message": "no", "traceback": "Traceback ...", "exit_code": 1}
+    (series,) = detail.series
+    assert (series.count, series.minimum, series.maximum, series.last) == (2000, 0.0, 1999.0, 1999.0)
+    assert series.values[0] == 0.0 and series.values[-1] == 1999.0 and len(series.values) <= 512
+
+
+def test_an_empty_store_answers(builder: StoreBuilder) -> None:
+    with Catalog(builder.store) as catalog:
+        assert catalog.runs() == [] and catalog.names() == [] and len(catalog.table(["loss"])) == 0
+        assert catalog.sql("SELECT * FROM wide").rows() == [] and catalog.sql("SELECT * FROM loops").rows() == []
+        assert catalog.runs(where="tstamp > '2020-01-01'") == []
+        with pytest.raises(NoSuchRun):
+            catalog.run("last")
