@@ -37,10 +37,10 @@ class Keeper:
 
     def ensure(self) -> None:
         """Start, if not running. Called with every slow write; costs nothing when running."""
-        if self._thread is not None or self._held:
+        if self._is_settled():
             return
         with self._lock:
-            if self._thread is not None or self._held:
+            if self._is_settled():  # another thread was quicker
                 return
             self._stop = threading.Event()
             thread = threading.Thread(target=self._work, args=(self._stop,), name="rearview-keeper", daemon=True)
@@ -49,6 +49,9 @@ class Keeper:
             except RuntimeError:  # the interpreter is shutting down, or the system has no thread left
                 return
             self._thread = thread
+
+    def _is_settled(self) -> bool:
+        return self._thread is not None or self._held
 
     def rest(self) -> None:
         """End the thread and wait for it. The next record starts it again."""

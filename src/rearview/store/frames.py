@@ -118,7 +118,7 @@ def walk(data: bytes, reading: Reading, start: int = 0, expected: int = 0) -> It
             at = end
             reading.good_bytes = at
             continue
-        found = _resume(data, at + 1, expected)
+        found = _resume(data, at, expected)
         if found is None:
             break
         reading.damage.append(f"{found - at} bytes at offset {at} are damaged")
@@ -130,12 +130,43 @@ def walk(data: bytes, reading: Reading, start: int = 0, expected: int = 0) -> It
 
 
 def _resume(data: bytes, at: int, expected: int) -> int | None:
-    """Where the next good frame begins behind a bad one; None if the rest is a torn tail."""
+    """Where the next good frame begins behind a bad one; None if the rest is a torn tail.
+
+    A value may itself look like frames (somebody logs a journal), so the first bytes that check out are not good enough:
+    first the length of the bad frame is believed, then the frame from which everything follows to the end.
+    """
+    behind = at + HEADER.size + HEADER.unpack_from(data, at)[1]
+    if _good(data, behind, expected + 1, exactly=True):
+        return behind
     size = len(data)
+    fallback: int | None = None
     while at + HEADER.size < size:
-        checksum, length, sequence = HEADER.unpack_from(data, at)
-        end = at + HEADER.size + length
-        if length and end <= size and sequence >= expected and zlib.crc32(data[at + 4 : end]) == checksum:
-            return at
-        at += 1
-    return None
+        if _good(data, at, expected):
+            end, whole = _follow(data, at)
+            if whole:
+                return at
+            fallback = at if fallback is None else fallback
+            at = end
+        else:
+            at += 1
+    return fallback
+
+
+def _good(data: bytes, at: int, expected: int, *, exactly: bool = False) -> bool:
+    if at + HEADER.size >= len(data):
+        return False
+    checksum, length, sequence = HEADER.unpack_from(data, at)
+    end = at + HEADER.size + length
+    right = sequence == expected if exactly else sequence >= expected
+    return bool(right and length and end <= len(data) and zlib.crc32(data[at + 4 : end]) == checksum)
+
+
+def _follow(data: bytes, at: int) -> tuple[int, bool]:
+    """Where the frames from here on end, and whether that is the end of the data (or a torn tail)."""
+    sequence = HEADER.unpack_from(data, at)[2]
+    while _good(data, at, sequence, exactly=True):
+        at += HEADER.size + HEADER.unpack_from(data, at)[1]
+        sequence += 1
+    rest = len(data) - at
+    torn = rest <= HEADER.size or (HEADER.unpack_from(data, at)[1] > rest and HEADER.unpack_from(data, at)[2] == sequence)
+    return at, torn

@@ -34,9 +34,17 @@ def put(store: Store, data: bytes | memoryview, *, durable: bool = False) -> str
     """Keep bytes and return their key."""
     key = key_of(data)
     path = path_of(store, key)
-    if not path.exists():
-        atomic.publish(path, data, tmp=store.tmp, durable=durable, replace=False)
+    if not _is_there(path, len(data)):
+        atomic.publish(path, data, tmp=store.tmp, durable=durable)
     return key
+
+
+def _is_there(path: Path, size_bytes: int) -> bool:
+    """Whether an object is there in its full size: a power loss can leave an empty file of that name."""
+    try:
+        return path.stat().st_size == size_bytes
+    except FileNotFoundError:
+        return False
 
 
 def get(store: Store, key: str) -> bytes:
