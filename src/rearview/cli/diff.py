@@ -87,7 +87,7 @@ def _compared(catalog: Catalog, store: Store, left_ref: str, right_ref: str) -> 
         compare.differences(*ran_in),
         code,
         problem,
-        compare.pair_metrics(*series, differ),
+        compare.pair_metrics(series[0], series[1], differ),
     )
 
 

@@ -22,7 +22,7 @@ import dataclasses
 import datetime as dt
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rearview.cli import screen
@@ -99,18 +99,26 @@ def write(schema: str, **content: Json) -> None:
     screen.write([document(schema, **content)])
 
 
-def write_rows(schema: str, columns: Json, rows: Iterable[Mapping[str, object]], notes: Iterable[str]) -> None:
+def write_rows(schema: str, columns: Sequence[Mapping[str, object]], rows: Iterable[Mapping[str, object]], notes: Iterable[str]) -> None:
     """A table as one JSON document, a row per line, so that a large one is neither held twice nor unreadable."""
-    head = json.dumps({"schema": schema, "columns": columns, "notes": list(notes)}, allow_nan=False)
-    screen.write(_row_lines(head, rows))
+    screen.write(_table_lines(schema, columns, rows, notes))
 
 
-def _row_lines(head: str, rows: Iterable[Mapping[str, object]]) -> Iterator[str]:
-    line = head[:-1] + ', "rows": ['
+def _table_lines(
+    schema: str, columns: Sequence[Mapping[str, object]], rows: Iterable[Mapping[str, object]], notes: Iterable[str]
+) -> Iterator[str]:
+    yield f'{{"schema": {json.dumps(schema)},'
+    yield from _item_lines("columns", columns, "],")
+    yield f' "notes": {json.dumps(list(notes))},'
+    yield from _item_lines("rows", rows, "]}")
+
+
+def _item_lines(name: str, items: Iterable[Mapping[str, object]], end: str) -> Iterator[str]:
+    """A list of objects, one per line, each followed by a comma but the last."""
+    line = f' "{name}": ['
     comma = ""
-    for row in rows:
+    for item in items:
         yield line + comma
-        line = json.dumps({key: plain(item) for key, item in row.items()}, allow_nan=False)
+        line = "  " + json.dumps({key: plain(value) for key, value in item.items()}, allow_nan=False)
         comma = ","
-    yield line
-    yield "]}"
+    yield line + end

@@ -30,7 +30,7 @@ def write_csv(table: Table, limit: int | None) -> None:
 
 def write_json(schema: str, table: Table, limit: int | None) -> None:
     """The table as one JSON document to standard output."""
-    columns = output.facts([{"name": c.name, "type": c.type_name, "mixed": c.mixed} for c in table.columns])
+    columns = [{"name": column.name, "type": column.type_name, "mixed": column.mixed} for column in table.columns]
     names = table.names
     rows = (dict(zip(names, row, strict=True)) for row in _exact_rows(table, limit))
     output.write_rows(schema, columns, rows, table.notes)
