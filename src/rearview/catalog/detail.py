@@ -178,5 +178,3 @@ def _one_series(places: Places, name: str, shape: Shape, rp: int) -> Series:
     ).fetchall()
     values = [float(value) for (value,) in rows]
     return Series(name, shape, count, low, high, values[-1] if values else None, values)
-
-

@@ -318,5 +318,3 @@ class Pivot:
                 present.append(f"coalesce(e.h_{field.letter}, x.xh_{field.letter})" if mine else f"x.xh_{field.letter}")
         pairs.append(("present", " OR ".join(present) or "false"))
         return f"SELECT {listed(pairs)} FROM {self._rows[shape]} e {' '.join(joins)}"
-
-

@@ -68,8 +68,8 @@ def process_order(number: str) -> tuple[Any, ...]:
     """Process numbers in the order of the ranks and forks they name: 0, 0.1, 0.2, 0.s1, 1, 2, 10."""
     fields = []
     for text in number.split("."):
-        digits = text.lstrip("s")
-        fields.append((text.startswith("s"), int(digits) if digits.isdigit() else -1, text))
+        digits = re.match(r"s?(\d+)", text)
+        fields.append((text.startswith("s"), int(digits[1]) if digits else -1, text))
     return tuple(fields)
 
 

@@ -298,6 +298,3 @@ def _remove(segment: Segment, still_used: Sequence[Segment]) -> None:
         segments.remove(segment, still_used)
     except OSError:
         pass
-
-
-

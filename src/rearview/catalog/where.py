@@ -98,7 +98,7 @@ def _what(text: str) -> str:
 
 
 def _wrong(text: str, why: str) -> QueryError:
-    return QueryError(f"{_what(text)} is refused: {why}; write one expression over columns, such as \"lr > 0.01 AND max(acc) > 0.9\"")
+    return QueryError(f'{_what(text)} is refused: {why}; write one expression over columns, such as "lr > 0.01 AND max(acc) > 0.9"')
 
 
 def _one_select(text: str, statements: list[Node]) -> Node:
@@ -207,9 +207,7 @@ def filtered(connection: duckdb.DuckDBPyConnection, clause: Clause, rows: str, c
     listed = ", ".join(f"{_to_sql(connection, clause, node)} AS agg_{k}" for k, node in enumerate(taken))
     per_run = f"SELECT run_ix, {listed} FROM rows_ GROUP BY run_ix"
     hidden = ", ".join(f"agg_{k}" for k in range(len(taken)))
-    return (
-        f"WITH rows_ AS MATERIALIZED ({rows}) SELECT * EXCLUDE ({hidden}) FROM rows_ JOIN ({per_run}) USING (run_ix) WHERE {condition}"
-    )
+    return f"WITH rows_ AS MATERIALIZED ({rows}) SELECT * EXCLUDE ({hidden}) FROM rows_ JOIN ({per_run}) USING (run_ix) WHERE {condition}"
 
 
 def _take_aggregates(node: Node, taken: list[Node]) -> Node:

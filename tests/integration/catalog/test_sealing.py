@@ -153,7 +153,7 @@ def test_readers_seal_at_once(builder: StoreBuilder) -> None:
             try:
                 if [row[1:] for row in rows(builder.store)] != expected:
                     wrong.append("another answer")
-            except Exception as problem:  # noqa: BLE001 (a thread must not lose what went wrong)
+            except Exception as problem:  # a thread must not lose what went wrong
                 wrong.append(problem)
 
     code = (

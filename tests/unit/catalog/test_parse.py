@@ -86,7 +86,10 @@ def test_hostile_bodies_are_reported(tmp_path: Path) -> None:
     assert summary.lost == 2
 
 
-@pytest.mark.parametrize("value", [None, True, 0, -(2**63), 2**63, -(10**400), 0.1, -0.0, float("inf"), "", "x", "\0", "\ud800", b"", (1,), {"a": 1}])
+VALUES = [None, True, 0, -(2**63), 2**63, -(10**400), 0.1, -0.0, float("inf"), "", "x", "\0", "\ud800", b"", (1,), {"a": 1}]
+
+
+@pytest.mark.parametrize("value", VALUES)
 def test_spread_and_gather_are_inverse(value: object) -> None:
     code, number, whole, text, raw = spread(encode(value))
     back = gather(code, float(number) if number else None, int(whole) if whole else None, text, raw)

@@ -22,16 +22,29 @@ KNOWN = [
 
 @pytest.mark.parametrize(
     ("ref", "expected"),
-    [("rabc", "rabc000000000"), ("rx", "rxyz000000000"), ("last", "rxyz000000000"), ("last~1", "rabd000000000"), ("last~2", "rabc000000000"),
-     ("first", "rxyz000000000"), ("rabd000000000", "rabd000000000")],
-)  # fmt: skip
+    [
+        ("rabc", "rabc000000000"),
+        ("rx", "rxyz000000000"),
+        ("last", "rxyz000000000"),
+        ("last~1", "rabd000000000"),
+        ("last~2", "rabc000000000"),
+        ("first", "rxyz000000000"),
+        ("rabd000000000", "rabd000000000"),
+    ],
+)
 def test_a_run_is_found(ref: str, expected: str) -> None:
     assert resolve(ref, KNOWN) == expected
 
 
 @pytest.mark.parametrize(
     ("ref", "said"),
-    [("rab", "2 runs .*give more characters"), ("last~3", "has 3 runs"), ("frist", "did you mean first"), ("", "no run"), ("zzz", "no run has")],
+    [
+        ("rab", "2 runs .*give more characters"),
+        ("last~3", "has 3 runs"),
+        ("frist", "did you mean first"),
+        ("", "no run"),
+        ("zzz", "no run has"),
+    ],
 )
 def test_a_run_is_not_found_with_a_sentence(ref: str, said: str) -> None:
     with pytest.raises(NoSuchRun, match=said):

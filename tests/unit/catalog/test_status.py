@@ -48,8 +48,10 @@ def dead(*_: object) -> bool:
         ([main(None, None)], [], dead, ("killed", "", None)),
         ([], [], lives, ("killed", "", None)),
     ],
-)  # fmt: skip
-def test_decision(processes: list[MainProcess], exits: list[dict[str, object]], alive: object, expected: tuple[str, str, float | None]) -> None:
+)
+def test_decision(
+    processes: list[MainProcess], exits: list[dict[str, object]], alive: object, expected: tuple[str, str, float | None]
+) -> None:
     status = decide(processes, exits, alive, 100.0)  # type: ignore[arg-type]
     assert (status.status, status.detail, status.duration_s) == expected
 

@@ -1,0 +1,120 @@
+"""Is the store whole, what is wrong with it, and what a repair does and does not do."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from rearview.catalog import Catalog
+from rearview.errors import Damaged, NoSuchRun, StoreError
+from rearview.model import RunId
+from rearview.store import objects
+from rearview.store.check import check, remove_run, repair
+from rearview.store.layout import open_store
+from rearview.testing.stores import StoreBuilder
+
+
+@pytest.fixture
+def builder(tmp_path: Path) -> StoreBuilder:
+    made = StoreBuilder(tmp_path)
+    for _ in range(2):
+        process = made.run().process()
+        for _ in process.loop("step", range(20)):
+            process.log("loss", 0.5)
+        process.end()
+    with Catalog(made.store) as catalog:
+        assert len(catalog.table(["loss"])) == 40
+    return made
+
+
+def journal(builder: StoreBuilder) -> Path:
+    return next(builder.store.run(builder.runs[0].run).glob("*.journal"))
+
+
+def flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def test_a_whole_store_has_nothing_to_say(builder: StoreBuilder) -> None:
+    assert check(builder.store) == [] and repair(builder.store) == []
+
+
+def test_a_torn_tail_is_a_note(builder: StoreBuilder) -> None:
+    process = builder.run().process()
+    process.log("x", 1)
+    process.stop()
+    path = next(builder.store.run(builder.runs[2].run).glob("*.journal"))
+    path.write_bytes(path.read_bytes()[:-3])
+    (finding,) = check(builder.store)
+    assert finding.severity == "note" and finding.path == path and "unfinished write" in finding.problem
+    assert repair(builder.store) == []
+
+
+def test_a_damaged_journal_is_set_aside_and_its_good_frames_kept(builder: StoreBuilder) -> None:
+    path = journal(builder)
+    flip(path, path.stat().st_size // 2)
+    hurt = path.read_bytes()
+    assert [finding.severity for finding in check(builder.store)] == ["damage"]
+    (said,) = repair(builder.store)
+    assert "set aside" in said and path.with_name(path.name + ".damaged").read_bytes() == hurt
+    assert check(builder.store) == [] and repair(builder.store) == []
+    with Catalog(builder.store) as catalog:
+        assert catalog.damage() == [] and len(catalog.table(["loss"])) == 39
+
+
+def test_objects_and_source_are_verified(builder: StoreBuilder) -> None:
+    key = objects.put(builder.store, b"some bytes")
+    flip(objects.path_of(builder.store, key), 3)
+    loose = builder.store.code / "objects" / "ab" / ("c" * 38)
+    loose.parent.mkdir(parents=True)
+    loose.write_bytes(b"not zlib")
+    found = {finding.path: finding for finding in check(builder.store)}
+    assert found[objects.path_of(builder.store, key)].severity == "damage" and found[loose].severity == "damage"
+    repair(builder.store)
+    assert loose.exists(), "truth is never deleted"
+
+
+def test_a_damaged_segment_is_a_note_and_goes(builder: StoreBuilder) -> None:
+    flip(next(builder.store.segments.glob("records-*.parquet")), 20)
+    assert {finding.severity for finding in check(builder.store)} == {"note"}
+    assert repair(builder.store) and check(builder.store) == []
+
+
+def test_store_json_is_written_anew(builder: StoreBuilder) -> None:
+    builder.store.store_json.write_text("{")
+    with pytest.raises(Damaged):
+        open_store(builder.store.root)
+    assert [finding.severity for finding in check(builder.store)] == ["damage"]
+    repair(builder.store)
+    assert open_store(builder.store.root) and json.loads(builder.store.store_json.read_text())["format"] == 1
+    assert (builder.store.root / "store.json.damaged").read_text() == "{"
+
+
+def test_leftovers_go_when_they_are_old(builder: StoreBuilder) -> None:
+    old, young = builder.store.tmp / "1-old", builder.store.tmp / "1-young"
+    builder.store.tmp.mkdir(exist_ok=True)
+    old.write_text("x")
+    young.write_text("x")
+    os.utime(old, (time.time() - 2 * 86400,) * 2)
+    assert [finding.path for finding in check(builder.store)] == [old]
+    repair(builder.store)
+    assert not old.exists() and young.exists()
+
+
+def test_a_run_is_removed_whole(builder: StoreBuilder) -> None:
+    run = builder.runs[0].run
+    with pytest.raises(StoreError, match="still running"):
+        remove_run(builder.store, run, running=True)
+    remove_run(builder.store, run, running=True, force=True)
+    assert not builder.store.run(run).exists() and not any(builder.store.tmp.iterdir())
+    with pytest.raises(NoSuchRun):
+        remove_run(builder.store, run)
+    with pytest.raises(NoSuchRun):
+        remove_run(builder.store, RunId("../runs"))
+    assert check(builder.store) == []
