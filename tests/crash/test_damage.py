@@ -122,9 +122,8 @@ def test_frames_cut_out_cleanly_are_named_and_cost_only_themselves(journal: byte
 
 def test_a_journal_inside_a_value_is_never_mistaken_for_records(project: Path) -> None:
     """Bytes that were logged may themselves look like frames."""
-    fake = b"".join(
-        frames.frame(k, frames.RECORD_HEAD.pack(frames.RECORD, 0, k % 3, 0, 0, 99, 0) + b"i" + (666).to_bytes(8, "little")) for k in range(20)
-    )
+    value = b"i" + (666).to_bytes(8, "little")
+    fake = b"".join(frames.frame(k, frames.RECORD_HEAD.pack(frames.RECORD, 0, k % 3, 0, 0, 99, 0) + value) for k in range(20))
     process = StoreBuilder(project).run().process()
     process.log("x", 1)
     process.log("x", fake)

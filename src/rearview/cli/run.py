@@ -17,10 +17,12 @@ from types import FrameType
 
 import click
 
-from rearview.errors import RearviewError, UsageError
+from rearview import config
+from rearview.errors import NotFound, RearviewError, UsageError
 from rearview.record import arguments, supervise
+from rearview.store import layout
 
-_FORWARDED = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
+_FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
 _VALUED = ("--name", "--tag", "--arg", "--notes")
 
 
@@ -82,14 +84,29 @@ def command(ctx: click.Context, name: str | None, tags: tuple[str, ...], notes: 
         raise UsageError(f"there is no script {target!r} here: give the path of a Python file, or -m MODULE")
     wishes: dict[str, object] = {"arg": arguments.parse_pairs(pairs, "--arg"), "name": name, "tags": list(tags), "notes": notes}
     start = Path(target).resolve().parent if not is_module else Path.cwd()
+    _check(start)
     ctx.exit(_pass_on(_supervise(wishes, target, rest, is_module, start)))
+
+
+def _check(start: Path) -> None:
+    """Say now what would stop the recording: a setting that does not exist, a store of a later rearview."""
+    if config.recording_is_off(os.environ):
+        return
+    project, _ = layout.find_project(start, os.environ.get("REARVIEW_DIR"), Path.home())
+    config.load(project)
+    try:
+        layout.locate(start)
+    except NotFound:
+        pass  # the script makes one
 
 
 def _supervise(wishes: dict[str, object], target: str, rest: list[str], is_module: bool, start: Path) -> int:
     """Start the script, hand signals through, note how it ended if it did not say so itself."""
     interpreter = [sys.executable, *subprocess._args_from_interpreter_flags()]  # type: ignore[attr-defined]
     launcher = str(Path(supervise.__file__).with_name("launch.py"))
-    told = json.dumps({**wishes, "interpreter": interpreter})
+    hear, tell = os.pipe()  # the launcher says which store it found
+    os.set_inheritable(tell, True)
+    told = json.dumps({**wishes, "interpreter": interpreter, "tell": tell})
     environ = dict(os.environ)
     # An unset hash seed cannot be learned afterwards: choose it here, as the interpreter would, and it is recorded.
     environ.setdefault("PYTHONHASHSEED", str(random.SystemRandom().randrange(1, 2**32)))
@@ -98,24 +115,48 @@ def _supervise(wishes: dict[str, object], target: str, rest: list[str], is_modul
     early: list[int] = []
 
     def forward(number: int, _frame: FrameType | None) -> None:
+        if number in (signal.SIGINT, signal.SIGQUIT) and _at_a_terminal():
+            return  # the terminal sends it to the script as well
         if child is None:
             early.append(number)
         else:
             child.send_signal(number)
 
     for name in _FORWARDED:
-        signal.signal(getattr(signal, name), forward)
-    signal.signal(signal.SIGINT, lambda *_: None)  # the terminal sends it to the child as well; a handler is not inherited
+        number = getattr(signal, name)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup`: the script is to ignore it too
+            signal.signal(number, forward)
     words = [*interpreter, launcher, told, "module" if is_module else "script", target, *rest]
-    child = subprocess.Popen(words, env=environ)
+    child = subprocess.Popen(words, env=environ, close_fds=False)  # what was opened for the script (`3<file`, `<(...)`) stays open
+    os.close(tell)
     for number in early:
         child.send_signal(number)
     code = child.wait()
     try:
-        supervise.note_exit(start, child.pid, began, code)
+        supervise.note_exit(os.fsdecode(_read(hear)), start, child.pid, began, code)
     except (OSError, RearviewError) as problem:
         click.echo(f"rearview: how the run ended could not be noted: {problem}", err=True)
     return code
+
+
+def _read(hear: int) -> bytes:
+    """What the launcher said. It let go of its end before the script began, so this never waits."""
+    with open(hear, "rb") as pipe:
+        return pipe.read()
+
+
+def _at_a_terminal() -> bool:
+    """Whether this process is in the foreground of a terminal: then the script, in the same group, gets Ctrl-C by itself."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
 
 
 def _pass_on(code: int) -> int:

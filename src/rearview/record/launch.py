@@ -6,7 +6,8 @@ tracebacks are those of `python SCRIPT ARGS...`.
 
 import sys
 
-sys.path.pop(0)  # the folder of this file, before anything else is imported
+if not sys.flags.safe_path:
+    sys.path.pop(0)  # the folder of this file, before anything else is imported
 
 import atexit
 import json
@@ -75,7 +76,7 @@ def _exit_code(stop: SystemExit) -> int:
 def _execute(target: str, is_module: bool, arguments: list[str]) -> None:
     """Run the script or module in this interpreter."""
     from rearview.record import arguments as given
-    from rearview.record import firsts, lifecycle
+    from rearview.record import firsts
 
     wishes = json.loads(sys.argv[1])
     sys.argv[:] = ["-m" if is_module else target, *arguments]
@@ -84,22 +85,40 @@ def _execute(target: str, is_module: bool, arguments: list[str]) -> None:
     if is_module:
         import runpy
 
-        sys.path.insert(0, os.getcwd())
+        _first_in_path(os.getcwd())
         _main_module(None)
         spec = _find_spec(target)
         sys.modules["__main__"].__dict__.update(__spec__=spec, __file__=getattr(spec, "origin", None))
         firsts.script_path = firsts.script_source = None
-        lifecycle.prepare(wishes)
+        _prepare(wishes)
         runpy._run_module_as_main(target, alter_argv=True)  # type: ignore[attr-defined]
         return
-    sys.path.insert(0, os.path.dirname(os.path.realpath(target)))
+    _first_in_path(os.path.dirname(os.path.realpath(target)))
     path = os.path.abspath(target)
     with open(path, "rb") as file:
         source = file.read()
     module = _main_module(path)
     firsts.take_script(path, source)
-    lifecycle.prepare(wishes)
+    _prepare(wishes)
     exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+
+
+def _first_in_path(folder: str) -> None:
+    if not sys.flags.safe_path:  # `python -P` keeps it out
+        sys.path.insert(0, folder)
+
+
+def _prepare(wishes: dict[str, Any]) -> None:
+    """Take the source, and tell the supervisor where the store is."""
+    from rearview.record import lifecycle
+
+    tell = wishes.pop("tell")
+    try:
+        root = lifecycle.prepare(wishes)
+        if root is not None:
+            os.write(tell, os.fsencode(root))
+    finally:
+        os.close(tell)
 
 
 def _find_spec(name: str) -> Any:

@@ -9,6 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 
 from rearview import config, session
@@ -62,18 +63,19 @@ def current() -> OpenRun | None:
     return _open.here()
 
 
-def prepare(wishes: dict[str, object]) -> None:
-    """Find the store and take the source now, before the script runs: what the launcher does."""
+def prepare(wishes: dict[str, object]) -> Path | None:
+    """Find the store and take the source now, before the script runs: what the launcher does. Gives the store's folder."""
     global _prepared, _wishes  # noqa: PLW0603
     _wishes = wishes
     if config.recording_is_off(os.environ):
-        return
+        return None
     try:
         _prepared = beginning.ground(source.program(), take=process.spawned_number(MAIN_PROCESS) is None)
     except (OSError, RearviewError) as problem:
         if isinstance(problem, (ConfigError, NewerFormat)):
             raise
         say(f"the source could not be taken before the start: {problem}")
+    return _prepared.store.root if _prepared else None
 
 
 def begin_implicitly() -> session.Session:
@@ -195,7 +197,7 @@ def finish(run: OpenRun, how: str, error: BaseException | None = None, exit_code
         notes.at_end(run)
         facts: dict[str, object] = {"exit_code": exit_code, "exception": None, "message": None, "traceback": None}
         if error is not None:
-            facts |= {"exception": _type_name(error), "message": str(error)[:10_000], "traceback": _tail(error)}
+            facts |= {"exception": _type_name(error), "message": _message(error), "traceback": _tail(error)}
         recorder.end(how, **facts)
         _open.remove(run)
         _set_mark(_open.runs[-1].mark if _open.runs else _mark_before)
@@ -216,6 +218,13 @@ def _set_mark(mark: str | None) -> None:
 def _type_name(error: BaseException) -> str:
     kind = type(error)
     return kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)[:10_000]
+    except Exception:  # noqa: BLE001 (the user's exception may not even print)
+        return ""
 
 
 def _tail(error: BaseException) -> str:

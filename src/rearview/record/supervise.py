@@ -19,10 +19,13 @@ WRITER = "supervisor"
 _CLOCK_SLACK_S = 5.0
 
 
-def note_exit(start: Path, pid: int, began: float, code: int) -> None:
-    """Add how the child ended to every run of it that does not say so itself."""
+def note_exit(root: str, start: Path, pid: int, began: float, code: int) -> None:
+    """Add how the child ended to every run of it that does not say so itself.
+
+    `root` is the store that the child said it uses; empty if it did not come to that.
+    """
     try:
-        store = layout.locate(start)
+        store = layout.open_store(Path(root)) if root else layout.locate(start)
     except NotFound:
         return  # nothing was recorded
     for run in runs.list_runs(store):
