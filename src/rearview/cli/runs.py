@@ -65,7 +65,7 @@ def listing(runs: Sequence[RunInfo], earlier: int, view: screen.Screen, now: dt.
     """The runs as a table, oldest first; columns that are empty for all of them are left out."""
     short = text.short_ids(run.run for run in runs)
     columns = [
-        tables.Column("run", least=7, style="place"),
+        tables.Column("run", least=13, style="place"),
         tables.Column("when", least=12, weight=3),
         tables.Column("name", least=6, weight=4),
         tables.Column("script", least=10, weight=8, keep="end"),

@@ -74,7 +74,7 @@ def _column(name: str, values: Sequence[object]) -> tables.Column:
     right = bool(numbers) and all(isinstance(value, (int, float)) for value in numbers)
     weight = 0 if name == "run" else _SPARE.get(name, 1)
     keep = "end" if name == "filename" else "start"
-    return tables.Column(name, "right" if right else "left", least=20 if right else 6, weight=weight, keep=keep)
+    return tables.Column(name, "right" if right else "left", least=20 if right or name == "run" else 6, weight=weight, keep=keep)
 
 
 def _texts(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:

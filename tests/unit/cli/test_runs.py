@@ -1,0 +1,61 @@
+"""The list of runs: what a row shows, what a narrow screen keeps."""
+
+import datetime as dt
+from dataclasses import replace
+
+from rearview.catalog.runs import RunInfo
+from rearview.cli import runs, screen
+from rearview.model import RunId, VersionId
+
+NOW = dt.datetime(2026, 11, 15, 12, tzinfo=dt.UTC)
+RUN = RunInfo(
+    run=RunId("r3kd8f2q9xz4a"),
+    name="baseline",
+    tags=[],
+    notes=None,
+    projid="p",
+    tstamp=NOW - dt.timedelta(days=40),
+    filename="experiments/train_mnist.py",
+    version=VersionId("v" + "ab12cd34" * 5),
+    how="script",
+    status="failed",
+    detail="torch.cuda.OutOfMemoryError",
+    duration_s=200.0,
+    args={"lr": 0.001, "optimizer": "adamw"},
+    last={"loss": 0.123456789, "acc": 0.91},
+    records=100,
+    size_bytes=1000,
+    place=0,
+    parent=None,
+)
+
+
+def view(width: int) -> screen.Screen:
+    return screen.Screen(width, 24, terminal=False, colour=False)
+
+
+def test_a_wide_screen_shows_everything() -> None:
+    (_, row) = runs.listing([RUN], 0, view(180), NOW)
+    for part in ("r3kd8f2", "Oct  6", "baseline", "experiments/train_mnist.py", "vab12cd3", "failed OutOfMemoryError", "3m20s"):
+        assert part in row
+    assert "lr=0.001 optimizer=adamw" in row and "loss=0.1235 acc=0.91" in row
+
+
+def test_a_narrow_screen_keeps_what_matters() -> None:
+    (_, row) = runs.listing([RUN], 0, view(80), NOW)
+    assert len(row) <= 80
+    for part in ("r3kd8f2", "baseline", "failed OutO", "3m20s", "lr=0.001", "loss=0.1"):
+        assert part in row
+
+
+def test_ids_are_never_cut_to_something_ambiguous() -> None:
+    others = [replace(RUN, run=RunId("r3kd8f2q9xz4b")), replace(RUN, run=RunId("r3kd8f2q9xz4c"))]
+    for width in (60, 80, 140):
+        rows = runs.listing(others, 0, view(width), NOW)[1:]
+        assert [row.split()[0] for row in rows] == ["r3kd8f2q9xz4b", "r3kd8f2q9xz4c"]
+
+
+def test_empty_columns_are_left_out_and_earlier_runs_counted() -> None:
+    (first, head, _) = runs.listing([replace(RUN, name=None, args={})], 980, view(140), NOW)
+    assert first == "... 980 earlier runs, --limit 0 for all"
+    assert "name" not in head.split() and "args" not in head.split()
