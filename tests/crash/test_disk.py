@@ -74,6 +74,7 @@ def same(done: subprocess.CompletedProcess[str], truth: subprocess.CompletedProc
 
 
 def test_a_full_disk(project: Path, small_disk: Path, truth: subprocess.CompletedProcess[str]) -> None:
+    (small_disk / "ballast").write_bytes(bytes(300_000))
     done = run(["toy.py"])
     same(done, truth)
     assert len([line for line in warnings(done.stderr) if "degraded" in line]) == 1

@@ -36,9 +36,7 @@ class Ground:
 
 def ground(program: source.Program, *, take: bool, store_root: Path | None = None) -> Ground | None:
     """Find or make the store and take the source. None if this project is not to be recorded."""
-    start = Path.cwd()
-    if program.path is not None and not firsts.of_the_interpreter(str(program.path)):
-        start = program.path.parent
+    start = _start(program)
     with firsts.unseen():
         project, _ = layout.find_project(start, os.environ.get("REARVIEW_DIR"), Path.home())
         settings = config.load(project)
@@ -50,6 +48,14 @@ def ground(program: source.Program, *, take: bool, store_root: Path | None = Non
             store, fresh, elsewhere = layout.prepare(start)
         taken = take_source(store, project, program, settings) if take else None
     return Ground(store, project, program, settings, taken, fresh, elsewhere)
+
+
+def _start(program: source.Program) -> Path:
+    """The folder to look for the project from: the script's, for a module the one it is imported from."""
+    if program.path is None or firsts.of_the_interpreter(str(program.path)):
+        return Path.cwd()
+    above = len(program.name.split(".")) if program.how == "module" else 1
+    return Path(*program.path.parts[:-above]) if len(program.path.parts) > above else program.path.parent
 
 
 def take_source(store: Store, project: Path, program: source.Program, settings: config.Settings) -> Snapshot:
@@ -67,6 +73,9 @@ def take_source(store: Store, project: Path, program: source.Program, settings: 
     command = source.command_text() if program.how == "command" else None
     if command is not None:
         extra["command.py"] = command.encode("utf-8", "surrogateescape")
+    piped = source.stdin_text() if program.how == "stdin" else None
+    if piped is not None:
+        extra["stdin.py"] = piped
     script = program.path if program.how in ("script", "module") else None
     script_source = firsts.script_source if program.how == "script" else None
     return snapshot.take(

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from rearview import session
 
 MAX_OPENED = 20_000
-_MAX_SOURCE = 4 << 20
+MAX_SOURCE = 4 << 20
 
 opened: dict[str, str] = {}
 """Absolute path -> `r` or `w`, in order, without the interpreter's own files."""
@@ -109,7 +109,7 @@ def take_script(path: str, source: bytes) -> None:
 def read(path: str) -> bytes | None:
     """The bytes of a source file, unless it is too large or gone."""
     try:
-        if os.path.getsize(path) > _MAX_SOURCE:
+        if os.path.getsize(path) > MAX_SOURCE:
             return None
         with unseen(), open(path, "rb") as file:
             return file.read()

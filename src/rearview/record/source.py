@@ -6,6 +6,7 @@ Decides what goes into the version; `versions` puts it there.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,6 +76,17 @@ def command_text() -> str | None:
     words = sys.orig_argv
     if "-c" in words[:-1]:
         return words[words.index("-c") + 1]
+    return None
+
+
+def stdin_text() -> bytes | None:
+    """The program read from standard input, where that is a file: what came through a pipe is gone."""
+    try:
+        size = os.fstat(0).st_size
+        if stat.S_ISREG(os.fstat(0).st_mode) and size <= firsts.MAX_SOURCE:
+            return os.pread(0, size, 0)  # without moving where the interpreter is
+    except OSError:
+        pass
     return None
 
 
