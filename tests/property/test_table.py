@@ -65,13 +65,20 @@ class Event:
 class Runner:
     """Runs a program against the builder and notes what it does, keeping coordinates by itself."""
 
-    def __init__(self, process: ProcessBuilder, run: int, events: list[Event]) -> None:
+    def __init__(self, process: ProcessBuilder, run: int, events: list[Event], skip: int = 0) -> None:
         self.process, self.run, self.events = process, run, events
+        self.skip = skip
+        """Leave out every so many-th record: a resume need not log all that was logged before."""
+        self.calls = 0
 
     def body(self, statements: Any, path: Any, called: Any, counts: dict[str, int], entered: dict[str, int]) -> None:
         for statement in statements:
             if statement[0] in ("log", "arg"):
                 _, name, value = statement
+                self.calls += 1
+                if self.skip and self.calls % self.skip == 0:
+                    continue
+                value = "again" if self.skip else value
                 is_arg = statement[0] == "arg"
                 (self.process.arg if is_arg else self.process.log)(name, value)
                 ordinal = counts.get(name, 0)
@@ -192,9 +199,9 @@ processes = st.lists(st.tuples(st.sampled_from(["0", "0.1", "1"]), program), min
 @settings(max_examples=400 if os.environ.get("REARVIEW_TEST_LONG") else 25, deadline=None)
 @given(
     st.lists(processes, min_size=1, max_size=3), st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True), st.booleans(),
-    st.one_of(st.none(), program),
+    st.sampled_from([0, 0, 2, 3]),
 )  # fmt: skip
-def test_table_is_the_reference(runs: Any, asked: list[str], apart: bool, resumed: Any) -> None:
+def test_table_is_the_reference(runs: Any, asked: list[str], apart: bool, resumed: int) -> None:
     """Several runs, processes, occurrences, ordinals, types; sealed at once or in pieces, with a resumed attempt."""
     with tempfile.TemporaryDirectory() as folder:
         builder = StoreBuilder(Path(folder))
@@ -206,9 +213,9 @@ def test_table_is_the_reference(runs: Any, asked: list[str], apart: bool, resume
                     built = run.process(process)
                     Runner(built, number, events).body(statements, (), (), {}, {})
                     built.end()
-                if resumed is not None and number == 0:
+                if resumed and number == 0:
                     built = run.process(programs[0][0], attempt=2)
-                    Runner(built, number, events).body(resumed, (), (), {}, {})
+                    Runner(built, number, events, skip=resumed).body(programs[0][1], (), (), {}, {})
                     built.stop()
                 if apart:
                     catalog.table(asked)  # seals: the final answer comes from several segments

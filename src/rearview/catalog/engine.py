@@ -99,6 +99,7 @@ def deadline(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[
         raise FilesVanished(str(problem)) from problem
     finally:
         timer.cancel()
+        timer.join()  # a thread that outlives the interpreter takes the connection, and the process, down with it
 
 
 def user_error(problem: Exception, what: str) -> QueryError:

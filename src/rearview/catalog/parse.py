@@ -1,7 +1,8 @@
 """From the bytes of journal parts to rows of a segment. Knows frames; knows no files and no SQL.
 
 Every frame's checksum is verified. A record whose name or block was lost to damage is counted as lost, never guessed.
-Rows leave as lines of comma-separated numbers and hexadecimal, which need no quoting whatever the user logged.
+Plain floats leave as columns of numbers, everything else as lines of comma-separated numbers and hexadecimal, which need no
+quoting whatever the user logged.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ _NUMBER = struct.Struct("<IIIBBIIQIQc8s")
 """A whole frame of a record whose value takes eight bytes: what nearly all frames are."""
 _NUMBER_BODY = _NUMBER.size - frames.HEADER.size
 _SHORT_RUN, _LONG_RUN = 16, 4096
-_MAX_ITERATION = 2**63 - 1
+_LARGEST = 2**63 - 1
 _LARGEST_KEPT = 4096
 """Bytes: `last` values beyond this are left out of the summary."""
 KEPT_FACTS = frozenset({"hello", "end", "tick", "exit", "version"})
 """The facts that a list of runs needs; all of them are rows of `facts`."""
 
 Write = Callable[[str], object]
+WriteNumbers = Callable[..., object]
 Ints = tuple[int, ...]
 
 
@@ -40,6 +42,8 @@ class Sink:
     blocks: Write
     values: Write
     facts: Write
+    numbers: WriteNumbers
+    """Plain records of one float each: block, iteration, name, ordinal, flags, sequence, moment, and the floats' bytes."""
     names: dict[str, int] = field(default_factory=dict)
     shapes: dict[tuple[str, ...], int] = field(default_factory=dict)
     blocks_made: int = 0
@@ -158,35 +162,35 @@ class PartParser:
         sums = [crc32(data[k : k + size - 4]) for k in range(begin, begin + count * size, size)]
         if tuple(sums) != checksums[:count]:
             count = next(k for k in range(count) if sums[k] != checksums[k])
-        values = struct.unpack(f"<{count}d", b"".join(raws[:count]))
-        for k in range(count):
-            # arguments, lost definitions and NaN (it may have a payload) go the slow way
-            if flags[k] > frames.VOLATILE or names[k] not in self._name_ix or blocks[k] not in self._block_ix or values[k] != values[k]:
-                count = k
-                break
+        count = self._ordinary(flags[:count], names[:count], blocks[:count], iterations, moments, raws)
         if count:
-            self.sink.records(self._lines(blocks[:count], iterations, names, ordinals, flags, numbers, moments, values))
+            here = slice(count)
+            block_ix, name_ix = map(self._block_ix.__getitem__, blocks[here]), map(self._name_ix.__getitem__, names[here])
+            columns = (list(block_ix), iterations[here], list(name_ix), ordinals[here], flags[here], numbers[here], moments[here])
+            self.sink.numbers(*columns, b"".join(raws[here]))
             self.summary.records += count
             self.summary.at = max(self.summary.at, moments[count - 1])
-            for name, raw in dict(zip(names[:count], raws[:count], strict=True)).items():
+            for name, raw in dict(zip(names[here], raws[here], strict=True)).items():
                 self._last[name] = b"f" + raw
         return count
 
-    def _lines(
-        self, blocks: Ints, iterations: Ints, names: Ints, ordinals: Ints, flags: Ints, numbers: Ints, moments: Ints, values: Any
-    ) -> str:
-        """Rows of records; `blocks` says how many. What is the same in all of them is formatted once."""
-        count = len(blocks)
-        same = (set(blocks), set(names[:count]), set(ordinals[:count]), set(flags[:count]))
-        if all(len(different) == 1 for different in same):
-            block, name, ordinal, flag = (different.pop() for different in same)
-            head, middle = f"{self._block_ix[block]},", f",{self._name_ix[name]},{ordinal},{flag},"
-            return "".join(
-                [f"{head}{k}{middle}{n},{t},3,{v!r},,,\n" for k, n, t, v in zip(iterations, numbers, moments, values, strict=False)]
-            )
-        block_ix, name_ix = self._block_ix, self._name_ix
-        rows = zip(blocks, iterations, names, ordinals, flags, numbers, moments, values, strict=False)
-        return "".join([f"{block_ix[b]},{k},{name_ix[name]},{o},{f},{n},{t},3,{v!r},,,\n" for b, k, name, o, f, n, t, v in rows])
+    def _ordinary(self, flags: Ints, names: Ints, blocks: Ints, iterations: Ints, moments: Ints, raws: tuple[bytes, ...]) -> int:
+        """How many from the first on are no argument, refer to nothing lost, are in range and no NaN: the rest goes the slow way."""
+        count = len(flags)
+        if not count:
+            return 0
+        floats = struct.unpack(f"<{count}d", b"".join(raws[:count]))
+        total = sum(floats)
+        if (
+            max(flags) <= frames.VOLATILE and self._name_ix.keys() >= set(names) and self._block_ix.keys() >= set(blocks)
+            and max(iterations[:count]) <= _LARGEST and max(moments[:count]) <= _LARGEST and total == total
+        ):  # fmt: skip
+            return count
+        for k in range(count):
+            known = names[k] in self._name_ix and blocks[k] in self._block_ix
+            if flags[k] > frames.VOLATILE or not known or max(iterations[k], moments[k]) > _LARGEST or floats[k] != floats[k]:
+                return k  # a NaN may have a payload
+        return count
 
     # One frame at a time
 
@@ -211,11 +215,12 @@ class PartParser:
 
     def _record(self, sequence: int, body: bytes) -> None:
         _, flags, name, block, iteration, ordinal, moment = frames.RECORD_HEAD.unpack_from(body)
-        if name not in self._name_ix or block not in self._block_ix or iteration > _MAX_ITERATION:
+        if name not in self._name_ix or block not in self._block_ix or iteration > _LARGEST:
             self.summary.lost += 1
             return
         encoded = body[frames.RECORD_HEAD.size :]
         columns = _columns(encoded)
+        moment = min(moment, _LARGEST)
         self.sink.records(f"{self._block_ix[block]},{iteration},{self._name_ix[name]},{ordinal},{flags},{sequence},{moment},{columns}\n")
         self.summary.records += 1
         self.summary.at = max(self.summary.at, moment)
@@ -232,7 +237,7 @@ class PartParser:
 
     def _block(self, body: bytes) -> None:
         _, number, parent, parent_iteration, name, occurrence, affine, first, step = frames.BLOCK_HEAD.unpack_from(body)
-        if parent not in self._blocks or name not in self._names or parent_iteration > _MAX_ITERATION:
+        if parent not in self._blocks or name not in self._names or parent_iteration > _LARGEST:
             return  # its definition was lost: its records will be counted as lost
         above = self._blocks[parent]
         text = self._names[name]
@@ -247,15 +252,15 @@ class PartParser:
 
     def _value(self, body: bytes) -> None:
         _, block, iteration = frames.VALUE_HEAD.unpack_from(body)
-        if block in self._block_ix and iteration <= _MAX_ITERATION:
+        if block in self._block_ix and iteration <= _LARGEST:
             self.sink.values(f"{self._block_ix[block]},{iteration},{_columns(body[frames.VALUE_HEAD.size :])}\n")
 
     def _leave(self, body: bytes) -> None:
         _, number, entries, ending, moment = frames.LEAVE_HEAD.unpack_from(body)
         block = self._blocks.get(number)
         if block is not None:
-            block.entries, block.ending = min(entries, _MAX_ITERATION), ending
-            self.summary.at = max(self.summary.at, moment)
+            block.entries, block.ending = min(entries, _LARGEST), ending
+            self.summary.at = max(self.summary.at, min(moment, _LARGEST))
 
     def _fact(self, sequence: int, body: bytes) -> None:
         fact = frames.read_fact(body)
@@ -293,4 +298,7 @@ def null_sink() -> Sink:
     def drop(_: str) -> None:
         return
 
-    return Sink(drop, drop, drop, drop)
+    def drop_numbers(*_: object) -> None:
+        return
+
+    return Sink(drop, drop, drop, drop, drop_numbers)

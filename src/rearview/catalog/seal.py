@@ -19,7 +19,9 @@ from rearview.catalog import segments
 from rearview.catalog.engine import literal, scratch
 from rearview.catalog.listing import PartFile
 from rearview.catalog.parse import PartParser, PartSummary, Sink
+from rearview.catalog.plain import DOUBLE, INT32, INT64, PlainWriter
 from rearview.catalog.segments import TABLES, Segment
+from rearview.catalog.types import FLOAT
 from rearview.store import atomic
 
 if TYPE_CHECKING:
@@ -41,6 +43,9 @@ _CSV = {
     "values": f"b INTEGER, it BIGINT, {_VALUE}",
     "facts": "part INTEGER, seq UINTEGER, body VARCHAR",
 }
+_NUMBERS = [
+    ("b", INT32), ("it", INT64), ("name", INT32), ("ord", INT64), ("flags", INT32), ("seq", INT64), ("us", INT64), ("f", DOUBLE),
+]  # fmt: skip
 _DECODED = "* REPLACE (CASE WHEN s IS NOT NULL THEN decode(unhex(substr(s, 2))) END AS s, unhex(raw) AS raw)"
 _SELECTED = {"records": _DECODED, "blocks": "*", "values": _DECODED, "facts": "* REPLACE (unhex(body) AS body)"}
 
@@ -93,11 +98,14 @@ def make(parts: Sequence[PartFile], runs: dict[str, dict[str, Any]], folder: Pat
         files = {
             table: _Lines(stack.enter_context(open(work / f"{table}.csv", "w", encoding="ascii", buffering=1 << 20))) for table in TABLES
         }
-        sink = Sink(files["records"].write, files["blocks"].write, files["values"].write, files["facts"].write)
+        numbers = PlainWriter(stack.enter_context(open(work / "numbers.parquet", "wb", buffering=1 << 20)), _NUMBERS)
+        sink = Sink(files["records"].write, files["blocks"].write, files["values"].write, files["facts"].write, numbers.add)
         entries = []
         for part in parts:
             summary = _parse(part, sink)
             entries.append(segments.part_entry(part.run, str(part.name), part.size, summary))
+        numbers.close()
+        numbers.file.flush()
         for lines in files.values():
             lines.file.flush()
         connection = scratch()
@@ -120,7 +128,12 @@ def _to_parquet(connection: duckdb.DuckDBPyConnection, table: str, work: Path, l
         f"read_csv({literal(str(work / (table + '.csv')))}, columns = {columns}, header = false, auto_detect = false, "
         f"delim = ',', quote = '', escape = '', new_line = '\\n'{limits})"
     )
-    _copy(connection, f"SELECT {_SELECTED[table]} FROM {source}", work / f"{table}.parquet")
+    query = f"SELECT {_SELECTED[table]} FROM {source}"
+    if table == "records":
+        narrow = "ord::UINTEGER AS ord, flags::UTINYINT AS flags, seq::UINTEGER AS seq"
+        numbers = literal(str(work / "numbers.parquet"))
+        query += f" UNION ALL BY NAME SELECT * REPLACE ({narrow}), {FLOAT}::UTINYINT AS type FROM {numbers}"
+    _copy(connection, query, work / f"{table}.parquet")
 
 
 def _copy(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:

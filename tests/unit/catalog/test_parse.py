@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,12 @@ from rearview.testing.stores import StoreBuilder
 def parsed(data: bytes) -> tuple[PartSummary, list[list[str]]]:
     lines: list[str] = []
     drop: list[str] = []
-    sink = Sink(lines.append, drop.append, drop.append, drop.append)
+
+    def numbers(*columns: Any) -> None:
+        floats = struct.unpack(f"<{len(columns[0])}d", columns[-1])
+        lines.extend(",".join(map(str, row)) + f",3,{value!r},,,\n" for *row, value in zip(*columns[:-1], floats, strict=True))
+
+    sink = Sink(lines.append, drop.append, drop.append, drop.append, numbers)
     summary = PartParser(sink).parse(data)
     names = list(sink.names)
     rows = [line.split(",") for line in "".join(lines).splitlines()]
