@@ -264,12 +264,12 @@ def _before_fork() -> None:
     if _open.runs:
         _keeper.keep()
     for run in _open.runs:
-        run.recorder.before_fork()
+        run.recorder.lock.acquire()
 
 
 def _after_fork_in_parent() -> None:
     for run in reversed(_open.runs):
-        run.recorder.after_fork_in_parent()
+        run.recorder.lock.release()
         run.recorder.tick()  # makes the next record start the keeper again
     _keeper.release()
 

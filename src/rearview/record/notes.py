@@ -144,8 +144,8 @@ def at_end(run: OpenRun) -> None:
 def farewell(run: OpenRun, how: str, error: BaseException | None) -> None:
     """One line with what was recorded and its size."""
     recorder = run.recorder
-    if recorder.lost:
-        say(f"run {recorder.run}: {recorder.lost:,} records could not be written")
+    if recorder.trouble.lost:
+        say(f"run {recorder.run}: {recorder.trouble.lost:,} records could not be written")
     if run.joined or run.settings["quiet"] or recorder.rank:
         return
     try:

@@ -8,10 +8,11 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rearview.model import ProcessIdentity, ProcessNumber, RunId
+from rearview.store import frames
 
 VARIABLE = "REARVIEW_RUN"
 """The one variable a run adds to the environment: `<run>/<process>/<launch>/<store>`. Children find their run by it."""
@@ -94,6 +95,24 @@ def inherited(environ: Mapping[str, str]) -> Inherited | None:
     if len(fields) != 4 or not fields[0].startswith("r"):
         return None
     return Inherited(RunId(fields[0]), ProcessNumber(fields[1]), fields[2], Path(fields[3]))
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes a journal part."""
+
+    run: RunId
+    writer: str
+    attempt: int
+    part: int
+    process: ProcessIdentity
+    rank: int | None = None
+    world: int | None = None
+
+
+def hello(who: Writer, wall: float) -> bytes:
+    """The first frame of a part."""
+    return frames.fact_body("hello", format=1, wall=wall, **asdict(who))
 
 
 def mark(run: RunId, process: ProcessNumber, launch: str, store: Path) -> str:

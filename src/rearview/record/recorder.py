@@ -20,15 +20,15 @@ from zlib import crc32
 
 from rearview.errors import RearviewError, RecordingFailed, Unstorable
 from rearview.model import ProcessIdentity, ProcessNumber, RunId
-from rearview.record import loops
+from rearview.record import loops, process
 from rearview.record.arguments import Given
 from rearview.record.definitions import Definitions, Left, Named, Waiting
 from rearview.record.loops import Loop, Node
-from rearview.record.say import say
+from rearview.record.trouble import Refusals, Trouble
 from rearview.record.values import storable, without_dimensions
 from rearview.store import atomic, frames, objects
 from rearview.store.encoding import encode
-from rearview.store.journal import PART_BYTES, PART_FRAMES, JournalWriter
+from rearview.store.journal import PART_FRAMES, JournalWriter
 from rearview.store.layout import Store
 
 _HEAD = struct.Struct("<BBII")
@@ -44,8 +44,6 @@ _write = os.write
 _current = loops.current.get
 
 _INT64 = 2**63
-_RETRY_S = 1.0
-_LONGEST_SHOWN = 80
 _MOST_WAITING = 10_000
 _PATIENCE_S = 5.0
 
@@ -59,22 +57,29 @@ class Recorder:
     ) -> None:  # fmt: skip
         self.store = store
         self.run = run
-        self.process = process
         self.given = given
-        self.identity = identity
         self.rank = rank
         self.world = world
-        self.journal = JournalWriter(store.run(run), process, attempt)
+        self.attempt = attempt
         self.root = Node(self, None, "", None)
-        self._other_frames = 0
-        """Frames that are no records."""
-        self.lost = 0
-        """Records that could not be written."""
         self.names_seen: set[str] = set()
         self.wake: Callable[[], None] | None = None
         """Called when there is something for the keeper to do."""
         self._sync_always = sync_always
-        self._use_lock(threading.RLock())
+        self._blocks = itertools.count(1)
+        self._ended = False
+        self._refusals = Refusals()
+        self._args: dict[str, Any] = {}
+        self._become(process, identity)
+
+    def _become(self, process: ProcessNumber, identity: ProcessIdentity) -> None:
+        """What a process has for itself, and a forked child anew."""
+        self.process = process
+        self.identity = identity
+        self.journal = JournalWriter(self.store.run(self.run), process, self.attempt)
+        self.lock = threading.RLock()
+        """Held while a frame is written, and across a fork: the child gets a whole state."""
+        self._acquire, self._release = self.lock.acquire, self.lock.release
         self._busy = False
         self._deferred: list[tuple[Node, str, Any, int]] = []
         self._pending: list[Waiting] = []
@@ -82,25 +87,15 @@ class Recorder:
         self._unsynced: list[Path] = []
         """Objects that a power loss would still take."""
         self._defined = Definitions()
-        self._part: object = None
+        self._part = self._defined.part
         """The same object as `_defined.part`: what the hot path compares."""
-        self._blocks = itertools.count(1)
+        self._other_frames = 0
+        """Frames that are no records."""
         self._t0 = _now()
         self._wall0 = time.time()
-        self._retry_at = 0.0
-        self._failing = False
-        """The journal cannot be gone on with: a new part is needed."""
+        self.trouble = Trouble(self.run, self.store.root)
         self._dormant = False
         """A forked child that has recorded nothing yet, and so has no journal."""
-        self._warned = False
-        self._ended = False
-        self._refused: set[tuple[str, str]] = set()
-        self._args: dict[str, Any] = {}
-
-    def _use_lock(self, lock: Any) -> None:
-        self._lock = lock
-        self._acquire: Callable[[], bool] = lock.acquire
-        self._release: Callable[[], None] = lock.release
 
     @property
     def records(self) -> int:
@@ -138,7 +133,7 @@ class Recorder:
                     or node.unnamed
                     or volatile
                     or self._pending
-                    or self._failing
+                    or self.trouble.failing
                     or self._sync_always
                 ):
                     self._log_any(node, name, value, volatile)
@@ -157,9 +152,9 @@ class Recorder:
                 if sequence > PART_FRAMES:
                     self._open_part()
             except (OSError, RecordingFailed) as problem:
-                self._fail(problem)
+                self.trouble.fail(problem)
             except BaseException:
-                self._doubt()
+                self.trouble.doubt()
                 raise
             finally:
                 self._busy = False
@@ -182,40 +177,42 @@ class Recorder:
         try:
             encoded = encode(storable(value, self._keep))
         except Unstorable as problem:
-            self._refuse(name, value, problem)
+            kind = self._refusals.say(name, value, problem)
+            if kind is not None:
+                self.fact("unstorable", name=name, type=kind)
             return
-        if self._failing and not self._recovered():
-            self.lost += 1
+        if self.trouble.failing and not self._recovered():
+            self.trouble.lost += 1
             return
-        with self._pending_taken() as bodies:
+        waiting, self._pending = self._pending, []
+        try:
+            bodies = self._defined.waiting(waiting)
             name_id = self._defined.place(node, name, bodies)
-            head = (flags, name_id, node.block_id, max(node.iteration, 0), ordinal, (_now() - self._t0) // 1000)
+            head = (flags, name_id, node.block_id, max(node.iteration, 0), ordinal, self.elapsed_us())
             bodies.append(frames.RECORD_HEAD.pack(frames.RECORD, *head) + encoded)
-            self.journal.append(bodies)
+            self._append(bodies, records=1)
+        except BaseException:
+            self._pending[:0] = waiting  # it goes on waiting
+            raise
         self.names_seen.add(name)
-        self._other_frames += len(bodies) - 1
         if not flags:
             node.heads[name] = _HEAD.pack(frames.RECORD, 0, name_id, node.block_id)
         self._after_write()
+
+    def _append(self, bodies: list[bytes], records: int) -> None:
+        self.journal.append(bodies)
+        self._other_frames += len(bodies) - records
+        if self.wake is not None:
+            self.wake()
 
     def _keep(self, data: bytes) -> str:
         key = objects.put(self.store, data, durable=self._sync_always)
         self._unsynced.append(objects.path_of(self.store, key))
         return key
 
-    def _refuse(self, name: str, value: object, problem: Unstorable) -> None:
-        kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-        if (name, kind) in self._refused:
-            return
-        self._refused.add((name, kind))
-        inside = "" if str(problem) in (kind, f"builtins.{kind}") else f" ({problem})"
-        shown = name if len(name) <= _LONGEST_SHOWN else name[:_LONGEST_SHOWN] + "..."
-        say(f"{shown!r} cannot be stored: it is a {kind}{inside}; log a number, text, list, dict or array of it instead")
-        self.fact("unstorable", name=name, type=kind)
-
     def _record(self, node: Node, name: str, value: object, flags: int) -> None:
         """What `log` does, without its short way."""
-        with self._lock:
+        with self.lock:
             if self._busy:
                 self._deferred.append((node, name, value, flags))
                 return
@@ -229,9 +226,9 @@ class Recorder:
         try:
             yield
         except (OSError, RecordingFailed) as problem:
-            self._fail(problem)
+            self.trouble.fail(problem)
         except BaseException:
-            self._doubt()
+            self.trouble.doubt()
             raise
         finally:
             self._busy = False
@@ -242,27 +239,15 @@ class Recorder:
         while self._deferred:
             self._record(*self._deferred.pop(0))
 
-    @contextmanager
-    def _pending_taken(self) -> Iterator[list[bytes]]:
-        """What waits, as bodies to be written now; it goes on waiting if that fails."""
-        waiting, self._pending = self._pending, []
-        try:
-            yield self._defined.waiting(waiting)
-        except BaseException:
-            self._pending[:0] = waiting
-            raise
-        if self.wake is not None:
-            self.wake()
-
     def _after_write(self) -> None:
         """The record is written; what goes wrong from here on does not take it back."""
         try:
             if self._sync_always:
                 self.journal.sync()
-            if self.journal.sequence > PART_FRAMES or self.journal.size_bytes > PART_BYTES:
+            if self.journal.is_full():
                 self._open_part()
         except (OSError, RecordingFailed) as problem:
-            self._degrade(problem)
+            self.trouble.degrade(problem)
 
     # -- loops and arguments -----------------------------------------------------------------------------------------
 
@@ -278,21 +263,21 @@ class Recorder:
         """Note how a block ended, with the next write. Called from anywhere, also from a destructor."""
         if self._ended:
             return
-        with self._lock:
+        with self.lock:
             # While a disk is full for long, ends of blocks are not worth the memory: a block without one is still open.
             if len(self._pending) < _MOST_WAITING:
                 self._pending.append(Left(node, max(node.iteration + 1, 0), ending, self.elapsed_us()))
 
     def value_known(self, node: Node) -> None:
         """The name of an iteration in which something was recorded while it was fetched."""
-        with self._lock:
+        with self.lock:
             if node.part is self._part and len(self._pending) < _MOST_WAITING:
                 node.unnamed = False
                 self._pending.append(Named(node, node.iteration, node.value))
 
     def arg(self, name: str, default: Any) -> Any:
         """The value of an argument, recorded once."""
-        with self._lock:
+        with self.lock:
             if name not in self._args:
                 self._args[name] = self.given.value(name, default)
                 flags = frames.IS_ARG | (frames.ARG_GIVEN if name in self.given.texts else 0)
@@ -303,17 +288,13 @@ class Recorder:
 
     def begin(self) -> None:
         """Open the journal: from here on a kill loses nothing."""
-        with self._lock:
+        with self.lock:
             self._open_part()
 
     def _open_part(self) -> None:
-        who = self.identity
-        facts: dict[str, object] = {
-            "format": 1, "run": self.run, "writer": self.journal.writer, "attempt": self.journal.attempt, "part": self.journal.part + 1,
-            "process": {"host": who.host, "boot_id": who.boot_id, "pid": who.pid, "started": who.started},
-            "rank": self.rank, "world": self.world, "wall": self._wall0,
-        }  # fmt: skip
-        self.journal.open_part(frames.fact_body("hello", **facts))
+        journal = self.journal
+        who = process.Writer(self.run, journal.writer, journal.attempt, journal.part + 1, self.identity, self.rank, self.world)
+        journal.open_part(process.hello(who, self._wall0))
         self._other_frames += 1
         self._defined.begin_part(self.root)
         self._part = self._defined.part
@@ -321,7 +302,7 @@ class Recorder:
     def fact(self, kind: str, **facts: object) -> None:
         """Note something rare, with the next write."""
         body = frames.fact_body(kind, **facts)
-        with self._lock:
+        with self.lock:
             self._pending.append(body)
 
     def tick(self) -> None:
@@ -329,128 +310,87 @@ class Recorder:
         self.fact("tick", wall=time.time(), at=self.elapsed_us())
 
     def elapsed_us(self) -> int:
-        """Microseconds since this writer began."""
+        """Since this writer began."""
         return (_now() - self._t0) // 1000
 
     def flush(self) -> None:
         """Write what waits for the next record."""
-        if not self._lock.acquire(timeout=_PATIENCE_S):
+        if not self.lock.acquire(timeout=_PATIENCE_S):
             return
         try:
             if self._busy or self._dormant or not self._pending:
                 return
             with self._writing():
-                if self._failing and not self._recovered():
+                if self.trouble.failing and not self._recovered():
                     return
-                with self._pending_taken() as bodies:
-                    self.journal.append(bodies)
-                self._other_frames += len(bodies)
+                waiting, self._pending = self._pending, []
+                try:
+                    self._append(self._defined.waiting(waiting), records=0)
+                except BaseException:
+                    self._pending[:0] = waiting
+                    raise
                 self._after_write()
         finally:
-            self._lock.release()
+            self.lock.release()
 
     def sync(self) -> None:
         """Make what was recorded survive a power loss, without holding up whoever records meanwhile."""
-        if not self._lock.acquire(timeout=_PATIENCE_S):
+        if not self.lock.acquire(timeout=_PATIENCE_S):
             return
         try:
             files, self._unsynced = self._unsynced, []
             handle = self.journal.sync_handle()
         finally:
-            self._lock.release()
+            self.lock.release()
         try:
             for file in files:
                 atomic.sync_file(file)
             if handle is not None:
                 handle.sync()
         except OSError as problem:
-            with self._lock:
-                self._degrade(problem)
+            with self.lock:
+                self.trouble.degrade(problem)
         finally:
             if handle is not None:
                 handle.close()
 
-    def _doubt(self) -> None:
-        """An exception (Ctrl-C) came in the middle: whether the write happened is not certain, so go on in a new part."""
-        self._failing = True
-        self._retry_at = 0.0
-
-    def _fail(self, problem: Exception) -> None:
-        """A record could not be written."""
-        self.lost += 1
-        self._degrade(problem)
-
-    def _degrade(self, problem: Exception) -> None:
-        """Say once that the disk fails, and go on in a new part when it does not."""
-        if not self._warned:
-            self._warned = True
-            reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
-            say(
-                f"recording of run {self.run} is degraded: {reason} (in {self.store.root}); the training goes on, "
-                "records are lost until there is room again"
-            )
-        self._failing = True
-        self._retry_at = time.monotonic() + _RETRY_S
-
     def _recovered(self) -> bool:
         """Try a new part: after an error nothing is certain about the old one."""
-        if time.monotonic() < self._retry_at:
+        if not self.trouble.due():
             return False
         self.journal.abandon()
         try:
             self._open_part()
         except (OSError, RearviewError) as problem:
-            self._degrade(problem)
+            self.trouble.degrade(problem)
             return False
-        self._failing = self._dormant = False
+        self.trouble.failing = self._dormant = False
         return True
 
     def end(self, how: str, **facts: object) -> None:
         """Write how the run ended and close the journal."""
         self.fact("end", how=how, wall=time.time(), at=self.elapsed_us(), **facts)
-        with self._lock:
-            self._retry_at = 0.0  # the last try, whenever the one before was
+        with self.lock:
+            self.trouble.retry_at = 0.0  # the last try, whenever the one before was
             self.flush()
             self._ended = True
             self._part = object()  # whoever still logs takes the slow path and finds the run ended
-            if self._failing:
+            if self.trouble.failing:
                 self.journal.abandon()
                 return
             try:
                 self.journal.close()
             except (OSError, RecordingFailed) as problem:
-                self._degrade(problem)
+                self.trouble.degrade(problem)
 
     # -- fork --------------------------------------------------------------------------------------------------------
 
-    def before_fork(self) -> None:
-        """Hold still: the child gets a whole state."""
-        self._lock.acquire()
-
-    def after_fork_in_parent(self) -> None:
-        """Go on."""
-        self._lock.release()
-
     def after_fork_in_child(self, process: ProcessNumber, identity: ProcessIdentity) -> None:
         """Join the run as a process of one's own, with a journal of one's own, opened at the first record."""
-        self._use_lock(threading.RLock())
-        self._busy = False
-        self._deferred = []
-        self._pending = []
-        self._unsynced = []
-        self._args = dict(self._args)
-        attempt = self.journal.attempt
         self.journal.abandon()
-        self.process = process
-        self.identity = identity
-        self.journal = JournalWriter(self.store.run(self.run), process, attempt)
-        self._t0 = _now()
-        self._wall0 = time.time()
-        self._other_frames = self.lost = 0
-        self._defined = Definitions()
-        self._part = self._defined.part
-        self._failing = self._dormant = True  # opens the journal with the first record
-        self._retry_at = 0.0
+        self._become(process, identity)
+        self.trouble.doubt()  # opens the journal with the first record
+        self._dormant = True
         node: Node | None = _current()
         while node is not None and node.owner is self:
             node.fresh()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import socket
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 from rearview.errors import Damaged, NotFound
@@ -57,7 +56,6 @@ def _note(store: Store, run: RunId, code: int) -> None:
     number = -code if code < 0 else None
     name = signal.Signals(number).name if number in set(signal.Signals) else (f"signal {number}" if number else None)
     writer = JournalWriter(store.run(run), WRITER)
-    hello = {"format": 1, "run": run, "writer": WRITER, "attempt": 1, "part": 1, "process": asdict(process.identity()), "wall": time.time()}
-    writer.open_part(frames.fact_body("hello", rank=None, world=None, **hello))
+    writer.open_part(process.hello(process.Writer(run, WRITER, 1, 1, process.identity()), time.time()))
     writer.append([frames.fact_body("exit", code=None if number else code, signal=name, wall=time.time())])
     writer.close()

@@ -135,7 +135,7 @@ def _resume(data: bytes, at: int, expected: int) -> int | None:
     A value may itself look like frames (somebody logs a journal), so the first bytes that check out are not good enough:
     first the length of the bad frame is believed, then the frame from which everything follows to the end.
     """
-    behind = at + HEADER.size + HEADER.unpack_from(data, at)[1]
+    behind: int = at + HEADER.size + HEADER.unpack_from(data, at)[1]
     if _good(data, behind, expected + 1, exactly=True):
         return behind
     size = len(data)

@@ -76,6 +76,8 @@ class JournalWriter:
         self.sequence = 0
         """Of the next frame in the current part."""
         self._frames_before = 0
+        self._appended_bytes = 0
+        """In the current part, without what the recorder's short way writes: that is bounded by the number of frames."""
         self._synced = 0
         """The sequence number up to which everything survives a power loss."""
         self._folder_synced = True
@@ -86,10 +88,9 @@ class JournalWriter:
         """Frames written in all parts."""
         return self._frames_before + self.sequence
 
-    @property
-    def size_bytes(self) -> int:
-        """Bytes in the current part."""
-        return os.fstat(self.fd).st_size
+    def is_full(self) -> bool:
+        """Whether it is time for the next part."""
+        return self.sequence > PART_FRAMES or self._appended_bytes > PART_BYTES
 
     def open_part(self, hello: bytes) -> None:
         """Begin the next part; its first frame says who writes."""
@@ -100,7 +101,7 @@ class JournalWriter:
             self.fd = -1
             self._frames_before -= 1  # the frame that closed it says nothing
         self._frames_before += self.sequence
-        self.sequence = self._synced = 0
+        self.sequence = self._synced = self._appended_bytes = 0
         self.part += 1
         try:
             self.fd = self._create()
@@ -147,10 +148,11 @@ class JournalWriter:
             raise RecordingFailed(f"cannot write to {self.folder.name}: {problem.strerror}") from problem
         if written != len(data):
             self.take_back(written)
+        self._appended_bytes += written
 
     def take_back(self, written: int) -> None:
         """Undo a short write: the disk is full."""
-        os.ftruncate(self.fd, self.size_bytes - written)
+        os.ftruncate(self.fd, os.fstat(self.fd).st_size - written)
         raise RecordingFailed(f"cannot write to {self.folder.name}: the disk is full")
 
     def sync(self) -> None:

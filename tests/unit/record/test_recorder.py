@@ -16,7 +16,7 @@ from rearview.model import ProcessNumber, RunId
 from rearview.record import loops, process, recorder
 from rearview.record.arguments import Given
 from rearview.record.recorder import Recorder
-from rearview.store import frames, layout, runs
+from rearview.store import frames, journal, layout, runs
 from tests.integration.record.reading import Read, the_run
 
 RUN = RunId("r000000000001")
@@ -116,7 +116,7 @@ def test_names_of_any_text(make: Callable[..., Recorder], project: Path, name: s
 
 
 def test_parts_are_readable_alone(make: Callable[..., Recorder], project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "PART_BYTES", 2000)
+    monkeypatch.setattr(journal, "PART_BYTES", 2000)
     monkeypatch.setattr(recorder, "PART_FRAMES", 40)
     rec = make()
     for _ in loop(rec, "epoch", range(5)):
@@ -299,7 +299,7 @@ def test_a_failing_disk_is_said_once_and_records_come_again(
     assert len(said) == 1
     read = the_run(project)
     values = read.values("loss")
-    assert rec.lost == 80 - len(values)
+    assert rec.trouble.lost == 80 - len(values)
     assert disk.failed < 40, "a full disk is not tried with every record"
     for value in expected:
         if value not in (20.0, 21.0, 35.0, 36.0):  # until the next try
@@ -353,7 +353,7 @@ def test_a_failed_sync_is_said_once_and_a_new_part_begins(
     with monkeypatch.context() as patch:
         patch.setattr(os, "fdatasync", fail)
         rec.sync()
-    rec._retry_at = 0.0
+    rec.trouble.retry_at = 0.0
     rec.log("loss", 0.75, False)
     rec.sync()
     rec.end("finished")
@@ -369,9 +369,9 @@ def test_sync_always(make: Callable[..., Recorder], project: Path, monkeypatch: 
     rec = make(sync_always=True)
     for k in range(5):
         rec.log("loss", float(k), False)
-        assert synced[-1] == rec.journal.size_bytes, "the record was synced before the call returned"
+        assert synced[-1] == os.fstat(rec.journal.fd).st_size, "the record was synced before the call returned"
     rec.arg("lr", 1)
-    assert synced[-1] == rec.journal.size_bytes
+    assert synced[-1] == os.fstat(rec.journal.fd).st_size
     rec.end("finished")
 
 

@@ -1,0 +1,71 @@
+"""What goes wrong while recording, and how often it is said: a failing disk, a value that cannot be kept. Once each."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from rearview.errors import Unstorable
+from rearview.model import RunId
+from rearview.record.say import say
+
+RETRY_S = 1.0
+_LONGEST_SHOWN = 80
+
+
+class Trouble:
+    """The state of the disk as recording has met it."""
+
+    def __init__(self, run: RunId, root: Path) -> None:
+        self._run = run
+        self._root = root
+        self._warned = False
+        self.retry_at = 0.0
+        self.failing = False
+        """The journal cannot be gone on with: a new part is needed."""
+        self.lost = 0
+        """Records that could not be written."""
+
+    def doubt(self) -> None:
+        """An exception (Ctrl-C) came in the middle: whether the write happened is not certain, so go on in a new part."""
+        self.failing = True
+        self.retry_at = 0.0
+
+    def fail(self, problem: Exception) -> None:
+        """A record could not be written."""
+        self.lost += 1
+        self.degrade(problem)
+
+    def degrade(self, problem: Exception) -> None:
+        """Say once that the disk fails, and go on in a new part when it does not."""
+        if not self._warned:
+            self._warned = True
+            reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+            say(
+                f"recording of run {self._run} is degraded: {reason} (in {self._root}); the training goes on, "
+                "records are lost until there is room again"
+            )
+        self.failing = True
+        self.retry_at = time.monotonic() + RETRY_S
+
+    def due(self) -> bool:
+        """Whether it is time to try again."""
+        return time.monotonic() >= self.retry_at
+
+
+class Refusals:
+    """Values that could not be kept."""
+
+    def __init__(self) -> None:
+        self._said: set[tuple[str, str]] = set()
+
+    def say(self, name: str, value: object, problem: Unstorable) -> str | None:
+        """Say it once by name and type; the type, the first time."""
+        kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+        if (name, kind) in self._said:
+            return None
+        self._said.add((name, kind))
+        inside = "" if str(problem) in (kind, f"builtins.{kind}") else f" ({problem})"
+        shown = name if len(name) <= _LONGEST_SHOWN else name[:_LONGEST_SHOWN] + "..."
+        say(f"{shown!r} cannot be stored: it is a {kind}{inside}; log a number, text, list, dict or array of it instead")
+        return kind
