@@ -66,7 +66,7 @@ class _RunCommand(click.Command):
         return ["[OPTIONS]", "SCRIPT|-m MODULE", "[ARGS]..."]
 
 
-@click.command("run", cls=_RunCommand)
+@click.command("run", cls=_RunCommand, short_help="Run a script or module and record it from the beginning.")
 @click.option("--name", help="A name for the run.")
 @click.option("--tag", "tags", multiple=True, help="A tag; may be given several times.")
 @click.option("--notes", help="A sentence about the run.")

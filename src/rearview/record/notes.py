@@ -156,7 +156,7 @@ def farewell(run: OpenRun, how: str, error: BaseException | None) -> None:
     names = len(recorder.names_seen)
     say(
         f"run {recorder.run} {ended}: {recorder.records:,} record{'s' * (recorder.records != 1)} of {names} name{'s' * (names != 1)}, "
-        f"{_size(size)} (`rearview show {recorder.run[:6]}`)"
+        f"{_size(size)} (`rearview show {recorder.run[:7]}`)"
     )
 
 

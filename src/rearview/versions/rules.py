@@ -46,7 +46,7 @@ _SOURCE_ENDS = (
     *(".py", ".pyi", ".pyx", ".pxd", ".pxi", ".pyw", ".ipynb", ".toml", ".cfg", ".ini", ".conf", ".yaml", ".yml", ".json", ".json5"),
     *(".md", ".rst", ".sh", ".bash", ".zsh", ".fish", ".ps1", ".bat", ".slurm", ".sbatch", ".sql", ".gin", ".jsonnet", ".hocon"),
     *(".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hh", ".hpp", ".hxx", ".m", ".mm", ".metal", ".cl", ".f", ".f90", ".s", ".asm"),
-    *(".rs", ".go", ".jl", ".r", ".rmd", ".lua", ".java", ".kt", ".scala", ".swift", ".js", ".mjs", ".ts", ".tsx", ".jsx", ".html", ".css"),
+    *(".rs", ".go", ".jl", ".r", ".rmd", ".lua", ".java", ".kt", ".scala", ".swift", ".js", ".mjs", ".ts", ".tsx", ".jsx", ".css"),
     *(".proto", ".thrift", ".fbs", ".jinja", ".jinja2", ".j2", ".tmpl", ".mako", ".cmake", ".mk", ".bzl", ".nix", ".tf", ".qmd"),
 )
 _SOURCE_NAMES = frozenset(
