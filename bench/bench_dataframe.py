@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from bench import harness
-from rearview.store.journal import PART_BYTES
 from rearview.testing.stores import StoreBuilder
 
 EPOCHS, STEPS = 100, 10_000
+PART_EPOCHS = 8
+"""A part of 80,000 records is about as large as parts get."""
 TIMES = 7
 FIRSTS = 3
 
@@ -55,11 +56,11 @@ def make_store(folder: Path) -> Path:
     process = builder.run().process()
     process.arg("lr", 0.01)
     rng = random.Random(1)
-    for _ in process.loop("epoch", range(EPOCHS)):
+    for epoch in process.loop("epoch", range(EPOCHS)):
         for _ in process.loop("step", range(STEPS)):
             process.log("loss", rng.random())
-            if process.writer.size_bytes > PART_BYTES:
-                process.rotate()
+        if epoch % PART_EPOCHS == PART_EPOCHS - 1:
+            process.rotate()
         process.log("acc", rng.random())
     process.end()
     return builder.store.root

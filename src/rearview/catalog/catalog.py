@@ -74,7 +74,7 @@ class Catalog:
     def runs(self, where: str | None = None, limit: int | None = None, newest_first: bool = True) -> list[RunInfo]:
         """The runs, or those of which some row satisfies `where`."""
         if where is None:
-            sources, chosen = self._reader.summaries(), None
+            sources, chosen = self._summaries(), None
         else:
             sources, chosen = self._again(lambda places: (places.sources, self._runs_where(places, where)))
         runs = [run for run in sources.runs if chosen is None or run in chosen]
@@ -83,7 +83,7 @@ class Catalog:
 
     def run(self, ref: str) -> RunInfo:
         """One run by id, id prefix, name, `last` or `last~2`."""
-        sources = self._reader.summaries()
+        sources = self._summaries()
         return self._describe(sources, [self._resolve(sources, ref)])[0]
 
     def run_detail(self, ref: str) -> RunDetail:
@@ -98,7 +98,16 @@ class Catalog:
 
     def damage(self) -> list[str]:
         """What readers found damaged in journals and `run.json`, a sentence each."""
-        return self._reader.summaries().damage
+        return self._summaries().damage
+
+    def _summaries(self) -> Sources:
+        """What lists need; looked up again if a run was removed in between."""
+        for _ in range(_RETRIES):
+            try:
+                return self._reader.summaries()
+            except FileNotFoundError:
+                continue
+        return self._reader.summaries()
 
     def _describe(self, sources: Sources, runs: Sequence[RunId]) -> list[RunInfo]:
         looker, now = alive.looker(), time.time()
