@@ -90,6 +90,8 @@ def load(project: Path | None, environ: Mapping[str, str] | None = None) -> Sett
             if variable == "REARVIEW" or variable.startswith("REARVIEW_"):
                 raise ConfigError(f"the variable {variable} is no setting{_near(variable, [*by_env, *NOT_SETTINGS])}")
             continue
+        if not text.strip() and not isinstance(setting.default, tuple):
+            continue  # an empty variable is as good as none; an empty list is one
         values[setting.name] = _from_text(setting, text)
         origins[setting.name] = variable
     return Settings(values, origins)

@@ -214,3 +214,33 @@ def test_the_script_is_taken_before_it_runs(project: Path, cli: RunsProgram) -> 
     cli("run", "train.py", check=True)
     run = the_run(project)
     assert versions.source(layout.open_store(project / ".rearview"), run.version, "train.py").decode() == text
+
+
+def test_arguments_of_every_kind(project: Path, cli: RunsProgram) -> None:
+    (project / "train.py").write_text(
+        """
+import sys, rearview as rv
+print([rv.arg(*a) for a in (("n", 1), ("lr", 0.1), ("fast", False), ("who", "a"), ("sizes", [1.0]), ("any", None), ("unset", 5))])
+for epoch in rv.loop("epoch", range(2)):
+    assert rv.arg("n", 1) == 7
+print(sys.argv[1:])
+"""
+    )
+    pairs = ["n=7", "lr=1e-2", "fast=yes", "who=me=you", "sizes=0.5,2", "any=[1]", "larning=3"]
+    expected = "[7, 0.01, True, 'me=you', [0.5, 2.0], [1], 5]\n"
+    given = cli("run", *[word for pair in pairs for word in ("--arg", pair)], "train.py", "--own", check=True)
+    assert given.stdout == expected + "['--own']\n"
+    by_kwargs = cli("run", "train.py", "--kwargs", *pairs, check=True)
+    assert by_kwargs.stdout == expected + f"{['--kwargs', *pairs]}\n"
+    both = cli("run", "--arg", "n=7", "train.py", "--kwargs", "n=8", "lr=2", check=True)
+    assert both.stdout.startswith("[7, 2.0, False"), "--arg goes before --kwargs"
+    for done in (given, by_kwargs):
+        assert done.stderr.count("argument 'larning' was given but nothing asked for it") == 1
+    run = read_all(project)[0]
+    assert len(run.values("n")) == 1
+    assert run.fact("unasked") == [{"fact": "unasked", "names": ["larning"]}]
+    assert run.json["given"]["sizes"] == "0.5,2"
+    wrong = cli("run", "--arg", "n=many", "train.py")
+    assert wrong.returncode == 1
+    assert wrong.stderr.splitlines()[-2].endswith("argument 'n' is 'many', expected an integer like 1")
+    assert read_all(project)[-1].fact("end")[0]["exception"].endswith("ArgError")

@@ -77,7 +77,7 @@ def take_source(store: Store, project: Path, program: source.Program, settings: 
     if piped is not None:
         extra["stdin.py"] = piped
     script = program.path if program.how in ("script", "module") else None
-    script_source = firsts.script_source if program.how == "script" else None
+    script_source = firsts.script_source if script is not None and str(script) == firsts.script_path else None
     return snapshot.take(
         store, project, script=script, script_source=script_source, extra=extra,
         limit_bytes=settings["source_limit"], include=settings["include"], exclude=settings["exclude"],

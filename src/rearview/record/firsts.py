@@ -55,7 +55,7 @@ def look() -> None:
     _prefixes = (*(os.path.join(root, "") for root in (*libraries, os.path.dirname(os.__file__))), "/proc/", "/dev/", "/sys/")
     main = sys.modules.get("__main__")
     path = getattr(main, "__file__", None)
-    if isinstance(path, str) and getattr(main, "__spec__", None) is None:
+    if isinstance(path, str):
         script_path = os.path.abspath(path)
         script_source = read(script_path)
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -63,6 +63,7 @@ def publish(path: Path, data: bytes | memoryview, *, tmp: Path, durable: bool = 
 
 def adopt(temp: Path, path: Path, *, durable: bool = True, replace: bool = True) -> bool:
     """Give a finished temporary file its name. The file's own bytes must be synced by whoever wrote them."""
+    fresh = not path.parent.is_dir()
     path.parent.mkdir(parents=True, exist_ok=True)
     if replace:
         os.rename(temp, path)
@@ -77,4 +78,6 @@ def adopt(temp: Path, path: Path, *, durable: bool = True, replace: bool = True)
             os.rename(temp, path)  # a file system without hard links
     if durable:
         sync_folder(path.parent)
+        if fresh:
+            sync_folder(path.parent.parent)  # the folder's own name
     return True
