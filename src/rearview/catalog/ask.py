@@ -30,6 +30,8 @@ _DIMENSION_SQL = {
     "projid": "run_facts.projid", "run": "run_facts.run", "tstamp": "run_facts.tstamp", "filename": "run_facts.filename",
     "process": "process.process",
 }  # fmt: skip
+RUN_COLUMNS = {"name": "VARCHAR", "version": "VARCHAR", "status": "VARCHAR", "detail": "VARCHAR", "duration_s": "DOUBLE"}
+"""What a clause can say about the run itself, where nothing was logged under that name."""
 
 
 @dataclass(slots=True)
@@ -129,7 +131,8 @@ def _rows(asking: Asking, pivot: Pivot, clause: Clause | None, known: Names, *, 
     query = pivot.query()
     if clause is None:
         return query
-    columns = _ClauseColumns(pivot, known)
+    about_run = [name for name in RUN_COLUMNS if _folded(name, clause.columns()) is not None]
+    columns = _ClauseColumns(pivot, known, about_run)
     if everywhere:
         missing = f"SELECT run_ix, NULL::INTEGER AS rp FROM run_facts WHERE run_ix NOT IN (SELECT run_ix FROM ({query}))"
         query = f"{query} UNION ALL BY NAME {missing}"
@@ -138,13 +141,16 @@ def _rows(asking: Asking, pivot: Pivot, clause: Clause | None, known: Names, *, 
         f"SELECT q.*, {columns.listed()} FROM ({query}) q JOIN run_facts ON run_facts.run_ix = q.run_ix "
         "LEFT JOIN process ON process.rp = q.rp"
     )
+    if about_run:
+        _make_run_columns(asking)
+        joined += " LEFT JOIN run_columns ON run_columns.run_ix = q.run_ix"
     return filtered(asking.places.connection, clause, joined, columns.column)
 
 
 class _ClauseColumns:
     """The columns a clause can mention, under names of ours."""
 
-    def __init__(self, pivot: Pivot, known: Names) -> None:
+    def __init__(self, pivot: Pivot, known: Names, about_run: Sequence[str]) -> None:
         self._sql: dict[str, str] = dict(_DIMENSION_SQL)
         self._used: dict[str, str] = {}
         self._known = known
@@ -153,6 +159,8 @@ class _ClauseColumns:
         for shape in known.shapes():
             for name in loop_columns(shape):
                 self._sql.setdefault(name, "NULL::BIGINT")
+        for name in about_run:
+            self._sql.setdefault(name, f"run_columns.{name}")
 
     def listed(self) -> str:
         """All of them as a select list. Names of ours: no text of a user's becomes part of SQL."""
@@ -163,7 +171,7 @@ class _ClauseColumns:
     def column(self, written: str) -> str:
         name = _folded(written, self._sql)
         if name is None:
-            every = [*DIMENSIONS, *self._known.logged, *self._known.args, *self._sql]
+            every = [*DIMENSIONS, *RUN_COLUMNS, *self._known.logged, *self._known.args, *self._sql]
             raise QueryError(f"the where clause mentions {written!r}, which is no column{near(written, dict.fromkeys(every)) or '.'}")
         return self._used[name]
 
@@ -177,6 +185,15 @@ def make_run_facts(places: Places) -> None:
         rows.append((run_ix, run, clean_text(str(facts.get("projid") or "")), when, clean_text(str(facts.get("filename") or ""))))
     kinds = {"run_ix": "INTEGER", "run": "VARCHAR", "projid": "VARCHAR", "tstamp": "TIMESTAMP", "filename": "VARCHAR"}
     fill(places.connection, "run_facts", kinds, rows)
+
+
+def _make_run_columns(asking: Asking) -> None:
+    numbers = {run: run_ix for run_ix, run in enumerate(asking.places.runs)}
+    rows = [
+        (numbers[info.run], *(clean_text(value) if isinstance(value, str) else value for value in map(info.__getattribute__, RUN_COLUMNS)))
+        for info in asking.describe()
+    ]
+    fill(asking.places.connection, "run_columns", {"run_ix": "INTEGER", **RUN_COLUMNS}, rows)
 
 
 def _run(asking: Asking, query: str, clause: Clause | None) -> duckdb.DuckDBPyConnection:

@@ -201,13 +201,19 @@ def filtered(connection: duckdb.DuckDBPyConnection, clause: Clause, rows: str, c
         node["column_names"] = [column(_written(node))]
     taken: list[Node] = []
     tree = _take_aggregates(tree, taken)
-    condition = _to_sql(connection, clause, tree)
+    condition = _as_condition(_to_sql(connection, clause, tree))
     if not taken:
         return f"SELECT * FROM ({rows}) WHERE {condition}"
     listed = ", ".join(f"{_to_sql(connection, clause, node)} AS agg_{k}" for k, node in enumerate(taken))
     per_run = f"SELECT run_ix, {listed} FROM rows_ GROUP BY run_ix"
     hidden = ", ".join(f"agg_{k}" for k in range(len(taken)))
     return f"WITH rows_ AS MATERIALIZED ({rows}) SELECT * EXCLUDE ({hidden}) FROM rows_ JOIN ({per_run}) USING (run_ix) WHERE {condition}"
+
+
+def _as_condition(expression: str) -> str:
+    """Only what is true or false decides: a number or a text is not cast in silence."""
+    refusal = "'it is ' || lower(typeof(" + expression + ")) || ', not true or false: compare it with something'"
+    return f"CASE typeof({expression}) WHEN 'BOOLEAN' THEN {expression}::BOOLEAN ELSE error({refusal})::BOOLEAN END"
 
 
 def _take_aggregates(node: Node, taken: list[Node]) -> Node:
