@@ -21,10 +21,11 @@ def tell(text: str) -> None:
 
 
 def do(*words: str) -> None:
-    """Show a command and run it."""
+    """Show a command and run it; stop the tour if it fails."""
     print("$ rearview", *(f'"{word}"' if " " in word else word for word in words), flush=True)
     code = subprocess.run([*REARVIEW, *words], check=False).returncode
-    if code not in (0, 1):  # 1: `diff` found differences
+    differences = 1 if words[0] == "diff" else 0
+    if code not in (0, differences):
         sys.exit(code)
 
 
@@ -35,7 +36,7 @@ def kill_in_the_middle(project: Path) -> None:
     known = set((project / ".rearview" / "runs").iterdir())
     child = subprocess.Popen([*REARVIEW, *words])
     journals: list[Path] = []
-    while child.poll() is None and not any(journal.stat().st_size > 100_000 for journal in journals):
+    while child.poll() is None and not any(journal.stat().st_size > 20_000 for journal in journals):
         time.sleep(0.05)
         fresh = set((project / ".rearview" / "runs").iterdir()) - known
         journals = [journal for run in fresh for journal in run.glob("0-*.journal")]
@@ -45,7 +46,8 @@ def kill_in_the_middle(project: Path) -> None:
 
 def main() -> None:
     """Record, kill, edit, look."""
-    project = Path(tempfile.mkdtemp(prefix="rearview-demo-"))
+    project = Path(tempfile.mkdtemp(prefix="rearview-")) / "demo"
+    project.mkdir()
     shutil.copy(HERE / "train.py", project)
     os.chdir(project)
     print(f"A fresh folder, {project}, with one script:\n")

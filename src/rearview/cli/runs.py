@@ -61,6 +61,11 @@ def how_it_ended(run: RunInfo, brief: bool = False) -> str:
     return f"{run.status} {detail}".rstrip()
 
 
+def given_first(run: RunInfo) -> dict[str, object]:
+    """The arguments, those that somebody chose before those left at their default: there may be room for few."""
+    return dict(sorted(run.args.items(), key=lambda pair: pair[0] not in run.given))
+
+
 def listing(runs: Sequence[RunInfo], earlier: int, view: screen.Screen, now: dt.datetime) -> list[str]:
     """The runs as a table, oldest first; columns that are empty for all of them are left out."""
     short = text.short_ids(run.run for run in runs)
@@ -84,7 +89,7 @@ def listing(runs: Sequence[RunInfo], earlier: int, view: screen.Screen, now: dt.
             (run.version or "")[:8],
             tables.Styled(how_it_ended(run, brief=True), STATUS_STYLES.get(run.status, "")),
             text.duration(run.duration_s),
-            text.pairs(run.args, digits=4),
+            text.pairs(given_first(run), digits=4),
             text.pairs(run.last, digits=4),
         ]
         for run in runs
