@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rearview.catalog import Catalog
 from rearview.catalog.runs import process_order
-from rearview.catalog.shapes import loop_columns
+from rearview.catalog.tables.shapes import loop_columns
 from rearview.testing.stores import ProcessBuilder, StoreBuilder
 
 NAMES = ["a", "b", "c"]

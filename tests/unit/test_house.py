@@ -21,8 +21,8 @@ MAY_WRITE_FILES = {
     "store/journal.py": "appends frames",
     "store/check.py": "repair puts damaged files and removed runs aside by name; it writes no bytes",
     "record/recorder.py": "the hot path: the journal's own write call for a float, without the call around it (bench: log)",
-    "catalog/export.py": "a Parquet file the user named, whole or not there",
-    "catalog/seal.py": "lines for DuckDB to read, in the store's tmp/; the segments made of them are published by atomic",
+    "catalog/tables/export.py": "a Parquet file the user named, whole or not there",
+    "catalog/sealing/seal.py": "lines for DuckDB to read, in the store's tmp/; the segments made of them are published by atomic",
     "versions/read.py": "exports source to a folder the user named, never into the store",
 }
 """Modules below the faces that write files. What `cli` writes are files the user named."""

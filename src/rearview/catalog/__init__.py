@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from rearview.catalog.catalog import Catalog, NameInfo
 from rearview.catalog.runs import RunInfo
-from rearview.catalog.table import Column, Table
+from rearview.catalog.tables.table import Column, Table
 
 __all__ = ["Catalog", "Column", "NameInfo", "RunInfo", "Table"]

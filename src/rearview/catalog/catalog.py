@@ -14,12 +14,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from rearview.catalog import alive
-from rearview.catalog.engine import FilesVanished, connect, deadline
-from rearview.catalog.places import Names, Places, Shape
+from rearview.catalog.asking.engine import FilesVanished, connect, deadline
 from rearview.catalog.runs import RunInfo, describe, parse_tstamp, resolve
-from rearview.catalog.sources import Reader, Sources
-from rearview.catalog.table import Table
-from rearview.catalog.types import NONE, TYPE_NAMES
+from rearview.catalog.sealing.sources import Reader, Sources
+from rearview.catalog.tables.places import Names, Places, Shape
+from rearview.catalog.tables.table import Table
+from rearview.catalog.tables.types import NONE, TYPE_NAMES
 from rearview.errors import StoreError
 from rearview.model import RunId
 from rearview.store.layout import Store
@@ -27,7 +27,7 @@ from rearview.store.layout import Store
 if TYPE_CHECKING:
     import duckdb
 
-    from rearview.catalog.ask import Asking
+    from rearview.catalog.asking.ask import Asking
     from rearview.catalog.detail import RunDetail
 
 _RETRIES = 5
@@ -126,13 +126,13 @@ class Catalog:
 
     def table(self, names: Sequence[str], where: str | None = None, run: str | None = None) -> Table:
         """One column per name plus the dimensions; `where` filters rows, `run` takes one run only."""
-        from rearview.catalog.ask import ask_table
+        from rearview.catalog.asking.ask import ask_table
 
         asked = list(dict.fromkeys(names))
         return self._again(lambda places: ask_table(self._asking(places), asked, where, run))
 
     def _asking(self, places: Places) -> Asking:
-        from rearview.catalog.ask import Asking
+        from rearview.catalog.asking.ask import Asking
 
         return Asking(
             self.store, places, self._resolve, self.timeout_s, f"answer_{next(self._numbers)}",
@@ -140,13 +140,13 @@ class Catalog:
         )  # fmt: skip
 
     def _runs_where(self, places: Places, where: str) -> set[RunId]:
-        from rearview.catalog.ask import ask_runs
+        from rearview.catalog.asking.ask import ask_runs
 
         return ask_runs(self._asking(places), where)
 
     def sql(self, query: str) -> Table:
         """Any SELECT over the views runs, logs, loops, args, checkpoints and wide."""
-        from rearview.catalog.views import ask_sql
+        from rearview.catalog.asking.views import ask_sql
 
         return self._again(lambda places: ask_sql(self._asking(places), query))
 

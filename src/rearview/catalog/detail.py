@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from rearview.catalog.engine import literal
-from rearview.catalog.places import Places, Shape
+from rearview.catalog.asking.engine import literal
 from rearview.catalog.runs import SUPERVISOR, RunInfo, process_order
-from rearview.catalog.types import FLOAT, INT
+from rearview.catalog.tables.places import Places, Shape
+from rearview.catalog.tables.types import FLOAT, INT
 from rearview.errors import Damaged
 from rearview.model import MAIN_PROCESS, RunId
 from rearview.store.encoding import decode

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rearview.catalog.status import Alive, MainProcess, Status, decide
-from rearview.catalog.types import as_cell
+from rearview.catalog.tables.types import as_cell
 from rearview.errors import Damaged, NoSuchRun
 from rearview.model import MAIN_PROCESS, ProcessIdentity, RunId, VersionId
 from rearview.store.encoding import decode

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rearview.cli import csvs, output, screen, tables, text
 
 if TYPE_CHECKING:
-    from rearview.catalog.table import Table
+    from rearview.catalog.tables.table import Table
 
 SHOWN_ROWS = 40
 """Rows of a table on the screen unless `--limit` says otherwise: the first and the last half."""

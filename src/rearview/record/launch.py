@@ -111,12 +111,13 @@ def _first_in_path(folder: str) -> None:
 def _prepare(wishes: dict[str, Any]) -> None:
     """Take the source, and tell the supervisor where the store is."""
     from rearview.record import lifecycle
+    from rearview.store import atomic
 
     tell = wishes.pop("tell")
     try:
         root = lifecycle.prepare(wishes)
         if root is not None:
-            os.write(tell, os.fsencode(root))
+            atomic.write_all(tell, os.fsencode(root))
     finally:
         os.close(tell)
 

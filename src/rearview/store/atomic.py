@@ -11,7 +11,8 @@ import secrets
 from pathlib import Path
 
 
-def _write_all(fd: int, data: bytes | memoryview) -> None:
+def write_all(fd: int, data: bytes | memoryview) -> None:
+    """Write everything, in as many calls as it takes."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
@@ -51,7 +52,7 @@ def publish(path: Path, data: bytes | memoryview, *, tmp: Path, durable: bool = 
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         try:
-            _write_all(fd, data)
+            write_all(fd, data)
             if durable:
                 os.fsync(fd)
         finally:

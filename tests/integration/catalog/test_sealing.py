@@ -179,7 +179,7 @@ def test_readers_seal_at_once(builder: StoreBuilder) -> None:
 
 def test_a_store_that_cannot_be_written_is_read(builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root may write anywhere, so the refusal is played: no segment appears in the store, the answer is the same."""
-    from rearview.catalog import seal
+    from rearview.catalog.sealing import seal
 
     monkeypatch.setattr(seal, "writable", lambda folder: False)
     assert len(rows(builder.store)) == 18
@@ -187,7 +187,7 @@ def test_a_store_that_cannot_be_written_is_read(builder: StoreBuilder, monkeypat
 
 
 def test_a_full_disk_does_not_stop_an_answer(builder: StoreBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rearview.catalog import seal
+    from rearview.catalog.sealing import seal
 
     real = seal.make
 

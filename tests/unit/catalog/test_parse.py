@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rearview.catalog.parse import PartParser, PartSummary, Sink
-from rearview.catalog.types import gather, spread
+from rearview.catalog.sealing.parse import PartParser, PartSummary, Sink
+from rearview.catalog.tables.types import gather, spread
 from rearview.store.encoding import encode
 from rearview.testing.stores import StoreBuilder
 

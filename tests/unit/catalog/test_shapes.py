@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rearview.catalog.listing import PartFile, cover
-from rearview.catalog.places import Occurrence
-from rearview.catalog.seal import to_merge
-from rearview.catalog.segments import Segment
-from rearview.catalog.shapes import answers, column_order, is_above, logs_it, loop_columns
+from rearview.catalog.sealing.listing import PartFile, cover
+from rearview.catalog.sealing.seal import to_merge
+from rearview.catalog.sealing.segments import Segment
+from rearview.catalog.tables.places import Occurrence
+from rearview.catalog.tables.shapes import answers, column_order, is_above, logs_it, loop_columns
 from rearview.model import RunId
 from rearview.store.journal import PartName
 

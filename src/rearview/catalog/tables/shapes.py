@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rearview.catalog.places import Occurrence, Shape
+from rearview.catalog.tables.places import Occurrence, Shape
 
 
 def is_above(upper: Shape, lower: Shape) -> bool:

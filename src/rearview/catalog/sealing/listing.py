@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rearview.catalog.segments import Segment
+from rearview.catalog.sealing.segments import Segment
 from rearview.model import RunId
 from rearview.store.journal import PartName
 from rearview.store.layout import Store

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rearview.catalog.fields import Field
-from rearview.catalog.table import Column
-from rearview.catalog.types import FLOAT, NONE, as_cell, gather, mixture, type_name
+from rearview.catalog.tables.fields import Field
+from rearview.catalog.tables.table import Column
+from rearview.catalog.tables.types import FLOAT, NONE, as_cell, gather, mixture, type_name
 from rearview.store.layout import Store
 
 if TYPE_CHECKING:

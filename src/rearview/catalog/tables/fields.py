@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rearview.catalog.types import BOOL, DATE, DATETIME, FLOAT, INT, NONE, TEXT
+from rearview.catalog.tables.types import BOOL, DATE, DATETIME, FLOAT, INT, NONE, TEXT
 
 NATIVE = {FLOAT: "DOUBLE", INT: "BIGINT", BOOL: "BOOLEAN", TEXT: "VARCHAR", NONE: "VARCHAR"}
 _READ = {FLOAT: "f", INT: "i", BOOL: "i <> 0", TEXT: "s", NONE: "NULL::VARCHAR"}

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from rearview.catalog import segments
-from rearview.catalog.engine import literal, scratch
-from rearview.catalog.listing import PartFile
-from rearview.catalog.parse import PartParser, PartSummary, Sink
-from rearview.catalog.plain import DOUBLE, INT32, INT64, PlainWriter
-from rearview.catalog.segments import TABLES, Segment
-from rearview.catalog.types import FLOAT
+from rearview.catalog.asking.engine import literal, scratch
+from rearview.catalog.sealing import segments
+from rearview.catalog.sealing.listing import PartFile
+from rearview.catalog.sealing.parse import PartParser, PartSummary, Sink
+from rearview.catalog.sealing.plain import DOUBLE, INT32, INT64, PlainWriter
+from rearview.catalog.sealing.segments import TABLES, Segment
+from rearview.catalog.tables.types import FLOAT
 from rearview.store import atomic
 
 if TYPE_CHECKING:

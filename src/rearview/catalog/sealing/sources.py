@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rearview.catalog import segments
-from rearview.catalog.listing import Coverage, PartFile, cover, list_parts
-from rearview.catalog.parse import PartParser, null_sink
 from rearview.catalog.runs import RUN_KEYS, SUPERVISOR
-from rearview.catalog.segments import Segment
+from rearview.catalog.sealing import segments
+from rearview.catalog.sealing.listing import Coverage, PartFile, cover, list_parts
+from rearview.catalog.sealing.parse import PartParser, null_sink
+from rearview.catalog.sealing.segments import Segment
 from rearview.catalog.status import Alive
 from rearview.errors import Damaged
 from rearview.model import ProcessIdentity, RunId
@@ -88,7 +88,7 @@ class Reader:
         return self._sources(parts, coverage.taken, entries)
 
     def _parse_only(self, part: PartFile) -> dict[str, Any] | None:
-        from rearview.catalog.seal import read_part
+        from rearview.catalog.sealing.seal import read_part
 
         try:
             summary = PartParser(null_sink()).parse(read_part(part))
@@ -109,7 +109,7 @@ class Reader:
         return self._sources(parts, coverage.taken, _entries(coverage.taken))
 
     def _keeps(self) -> bool:
-        from rearview.catalog.seal import writable
+        from rearview.catalog.sealing.seal import writable
 
         return writable(self.store.segments) and writable(self.store.tmp)
 
@@ -126,7 +126,7 @@ class Reader:
                 _remove(segment, known)
 
     def _make(self, parts: dict[RunId, list[PartFile]], coverage: Coverage) -> Coverage:
-        from rearview.catalog import seal
+        from rearview.catalog.sealing import seal
 
         taken = list(coverage.taken)
         finished, going = self._sort_out(coverage.open)
@@ -147,7 +147,7 @@ class Reader:
 
     def _seal(self, batch: list[PartFile], *, keep: bool) -> list[Segment]:
         """Segments of a batch: one that everybody may use, and one of our own for parts with damage in them."""
-        from rearview.catalog import seal
+        from rearview.catalog.sealing import seal
 
         batch = [part for part in batch if part.path.exists()]
         if not batch:
@@ -178,7 +178,7 @@ class Reader:
 
     def _tidy(self, coverage: Coverage) -> Coverage:
         """Merge small segments and remove those that answer for nothing."""
-        from rearview.catalog import seal
+        from rearview.catalog.sealing import seal
 
         shared = [(s, mine) for s, mine in coverage.taken if s.folder == self.store.segments]
         chosen = seal.to_merge(shared)

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rearview.catalog.engine import fill, literal
+from rearview.catalog.asking.engine import fill, literal
 from rearview.catalog.runs import SUPERVISOR, args_of, parse_tstamp, process_order
-from rearview.catalog.sources import Sources
-from rearview.catalog.types import NONE, spread
+from rearview.catalog.sealing.sources import Sources
+from rearview.catalog.tables.types import NONE, spread
 from rearview.model import RunId
 from rearview.store.journal import PartName
 

@@ -79,7 +79,7 @@ class Table:
             import pandas
         except ImportError:
             raise _missing("pandas", "pandas") from None
-        from rearview.catalog.export import pandas_column
+        from rearview.catalog.tables.export import pandas_column
 
         series = [pandas_column(column, array) for column, array in zip(self.columns, self._data.arrays(), strict=True)]
         frame = pandas.concat(series, axis=1) if series else pandas.DataFrame(index=range(len(self)))
@@ -92,7 +92,7 @@ class Table:
             import polars
         except ImportError:
             raise _missing("polars", "polars") from None
-        from rearview.catalog.export import polars_column
+        from rearview.catalog.tables.export import polars_column
 
         return polars.DataFrame([polars_column(column, values) for column, values in zip(self.columns, self._data.values(), strict=True)])
 
@@ -102,14 +102,14 @@ class Table:
             import pyarrow
         except ImportError:
             raise _missing("pyarrow", "arrow") from None
-        from rearview.catalog.export import arrow_column
+        from rearview.catalog.tables.export import arrow_column
 
         arrays = [arrow_column(column, values) for column, values in zip(self.columns, self._data.values(), strict=True)]
         return pyarrow.Table.from_arrays(arrays, names=self.names)
 
     def write_parquet(self, path: Path | str) -> None:
         """A Parquet file. Values of a mixed or structured column are rendered as text."""
-        from rearview.catalog.export import write_parquet
+        from rearview.catalog.tables.export import write_parquet
 
         write_parquet(self.columns, self._data.values(), Path(path))
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rearview.catalog.table import Column
-from rearview.catalog.types import shown
+from rearview.catalog.tables.table import Column
+from rearview.catalog.tables.types import shown
 
 _PANDAS = {"int": "Int64", "bool": "boolean", "text": "str"}
 _PLAIN = {"float", "int", "bool", "text", "bytes", "date", "datetime", "time", "duration", "none"}
@@ -161,7 +161,7 @@ _SQL_TYPES = {"float": "DOUBLE", "bool": "BOOLEAN", "bytes": "BLOB", "date": "DA
 
 def write_parquet(columns: Sequence[Column], values: Sequence[Sequence[Any]], path: Path) -> None:
     """A Parquet file, by DuckDB: no other library is needed. Times are written in UTC."""
-    from rearview.catalog.engine import fill, literal, quoted, scratch
+    from rearview.catalog.asking.engine import fill, literal, quoted, scratch
 
     kinds: dict[str, str] = {}
     lists = []

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rearview.catalog.types import spread, spread_float
+from rearview.catalog.tables.types import spread, spread_float
 from rearview.errors import Damaged
 from rearview.store import frames
 from rearview.store.frames import Reading

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rearview.catalog.engine import user_error
+from rearview.catalog.asking.engine import user_error
 from rearview.errors import QueryError
 
 if TYPE_CHECKING:

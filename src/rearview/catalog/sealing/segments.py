@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rearview.catalog.parse import PartSummary
+from rearview.catalog.sealing.parse import PartSummary
 from rearview.store import atomic
 
 FORMAT = 1

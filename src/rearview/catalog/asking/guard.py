@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from rearview.catalog.engine import user_error
+from rearview.catalog.asking.engine import user_error
 from rearview.errors import QueryError
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rearview.catalog.engine import deadline, fill, user_error
-from rearview.catalog.fields import Field
-from rearview.catalog.pivot import Pivot
-from rearview.catalog.places import Names, Places
-from rearview.catalog.result import Dimension, PivotData, local_times
+from rearview.catalog.asking.engine import deadline, fill, user_error
+from rearview.catalog.asking.where import Clause, filtered, parse_clause
 from rearview.catalog.runs import RunInfo, parse_tstamp
-from rearview.catalog.shapes import loop_columns
-from rearview.catalog.sources import Sources
-from rearview.catalog.table import Table, local_zone
-from rearview.catalog.types import clean_text
-from rearview.catalog.where import Clause, filtered, parse_clause
+from rearview.catalog.sealing.sources import Sources
+from rearview.catalog.tables.fields import Field
+from rearview.catalog.tables.pivot import Pivot
+from rearview.catalog.tables.places import Names, Places
+from rearview.catalog.tables.result import Dimension, PivotData, local_times
+from rearview.catalog.tables.shapes import loop_columns
+from rearview.catalog.tables.table import Table, local_zone
+from rearview.catalog.tables.types import clean_text
 from rearview.errors import QueryError
 from rearview.model import RunId
 from rearview.store.layout import Store

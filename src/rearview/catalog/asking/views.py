@@ -12,14 +12,14 @@ import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from rearview.catalog.ask import DIMENSIONS, Asking, make_run_facts
-from rearview.catalog.engine import deadline, fill, literal, quoted, user_error
-from rearview.catalog.guard import column_type, one_look
-from rearview.catalog.pivot import Pivot, listed
-from rearview.catalog.places import Names, Places
+from rearview.catalog.asking.ask import DIMENSIONS, Asking, make_run_facts
+from rearview.catalog.asking.engine import deadline, fill, literal, quoted, user_error
+from rearview.catalog.asking.guard import column_type, one_look
 from rearview.catalog.runs import RunInfo, args_of
-from rearview.catalog.table import Column, RowData, Table
-from rearview.catalog.types import BOOL, FLOAT, INT, NONE, TEXT, TYPE_NAMES, clean_text, spread
+from rearview.catalog.tables.pivot import Pivot, listed
+from rearview.catalog.tables.places import Names, Places
+from rearview.catalog.tables.table import Column, RowData, Table
+from rearview.catalog.tables.types import BOOL, FLOAT, INT, NONE, TEXT, TYPE_NAMES, clean_text, spread
 from rearview.store.frames import ENDINGS
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rearview.catalog.engine import fill
-from rearview.catalog.fields import Field
-from rearview.catalog.places import Names, Places, Shape
-from rearview.catalog.shapes import answers, column_order, is_above, logs_it, loop_columns
-from rearview.catalog.types import INT, spread
+from rearview.catalog.asking.engine import fill
+from rearview.catalog.tables.fields import Field
+from rearview.catalog.tables.places import Names, Places, Shape
+from rearview.catalog.tables.shapes import answers, column_order, is_above, logs_it, loop_columns
+from rearview.catalog.tables.types import INT, spread
 
 _WHOLE = "coalesce(try_cast({q}.first::HUGEINT + {it}::HUGEINT * {q}.step AS BIGINT), {it})"
 

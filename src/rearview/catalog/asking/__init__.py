@@ -1,0 +1,1 @@
+"""Questions of people: where clauses and SQL, checked before they run, and the connection they run on."""
