@@ -158,8 +158,10 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("way", ["pool", "futures", "process"])
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+WAYS = [("fork", "pool"), ("fork", "futures"), ("spawn", "futures"), ("spawn", "process"), ("forkserver", "pool")]
+
+
+@pytest.mark.parametrize(("method", "way"), WAYS)
 def test_multiprocessing_children_join(python: Python, project: Path, method: str, way: str) -> None:
     done = python(POOLS, method, way, "--kwargs", "lr=0.5", name="train.py", check=True)
     assert done.stdout == "[0.5, 0.5, 0.5, 0.5]\n"
@@ -171,7 +173,7 @@ def test_multiprocessing_children_join(python: Python, project: Path, method: st
     assert done.stderr.count("rearview: run r") == 1
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_multiprocessing_under_rearview_run(project: Path, python: Python, method: str) -> None:
     (project / "train.py").write_text(POOLS)
     words = ["run", "--arg", "lr=0.25", "train.py", method, "pool"]
