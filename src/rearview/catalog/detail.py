@@ -11,6 +11,7 @@ from rearview.catalog.tables.places import Places, Shape
 from rearview.catalog.tables.types import FLOAT, INT
 from rearview.errors import Damaged
 from rearview.model import MAIN_PROCESS, RunId
+from rearview.store import frames
 from rearview.store.encoding import decode
 from rearview.store.journal import PartName
 from rearview.store.layout import Store
@@ -73,6 +74,8 @@ class RunDetail:
     size_bytes: int = 0
     """Bytes of the run's folder."""
     series: list[Series] = field(default_factory=list)
+    volatile: frozenset[str] = frozenset()
+    """Names logged as not expected to repeat."""
 
 
 def detail(store: Store, places: Places, info: RunInfo) -> RunDetail:
@@ -91,6 +94,7 @@ def detail(store: Store, places: Places, info: RunInfo) -> RunDetail:
     except OSError:
         found.size_bytes = info.size_bytes
     found.series = _series(places, info.run)
+    found.volatile = _volatile(places, info.run)
     return found
 
 
@@ -144,6 +148,15 @@ def _processes(places: Places, run: RunId) -> list[ProcessInfo]:
         host = str(process.get("host") or "")
         found.append(ProcessInfo(writer, attempt, host, process.get("pid"), hello.get("rank"), len(entries), records, size))
     return found
+
+
+def _volatile(places: Places, run: RunId) -> frozenset[str]:
+    names = list(places.names({run}).logged)
+    mine = ", ".join(str(rp) for rp, (run_ix, _) in enumerate(places.processes) if places.runs[run_ix] == run)
+    if not names or not mine:
+        return frozenset()
+    query = f"SELECT DISTINCT n FROM ({places.records(names)}) JOIN bp USING (b) WHERE rp IN ({mine}) AND flags & {frames.VOLATILE} <> 0"
+    return frozenset(names[n] for (n,) in places.connection.execute(query).fetchall())
 
 
 def _series(places: Places, run: RunId) -> list[Series]:

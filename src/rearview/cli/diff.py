@@ -71,7 +71,7 @@ def _compared(catalog: Catalog, store: Store, left_ref: str, right_ref: str) -> 
     left, right = catalog.run(left_ref), catalog.run(right_ref)
     details = [catalog.run_detail(run.run) for run in (left, right)]
     ran_in = [compare.flat(detail.environment) for detail in details]
-    series = [metrics.of(detail, metrics.volatile_names(catalog, detail.info.run)) for detail in details]
+    series = [metrics.of(detail) for detail in details]
     dimensions = len(DIMENSIONS)
 
     def differ(name: str) -> bool:

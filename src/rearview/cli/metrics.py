@@ -5,7 +5,7 @@ Knows what the catalog says of a run's series. Must not know how a page is put t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from rearview.cli import output, sparkline, tables, text
 from rearview.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from rearview.catalog.catalog import Catalog
     from rearview.catalog.detail import RunDetail, Series
 
 
@@ -42,18 +41,12 @@ class Metric:
         return self.name, self.loops
 
 
-def of(detail: RunDetail, volatile: Collection[str] = ()) -> list[Metric]:
+def of(detail: RunDetail) -> list[Metric]:
     """The metrics of a run: those with numbers, then those of which only the last value is shown."""
-    last = detail.info.last
+    last, volatile = detail.info.last, detail.volatile
     names = [one.name for one in detail.series]
     found = [_metric(one, last.get(one.name) if names.count(one.name) == 1 else None, one.name in volatile) for one in detail.series]
     return found + [Metric(name, last=value, volatile=name in volatile) for name, value in last.items() if name not in names]
-
-
-def volatile_names(catalog: Catalog, run: str) -> set[str]:
-    """The names of a run that were logged as not expected to repeat."""
-    quoted = run.replace("'", "''")
-    return {name for (name,) in catalog.sql(f"SELECT DISTINCT value_name FROM logs WHERE run = '{quoted}' AND volatile").rows()}
 
 
 def _metric(series: Series, exact_last: object, volatile: bool) -> Metric:

@@ -30,7 +30,7 @@ def command(run_ref: str, as_json: bool, color: str) -> None:
     with opening.catalog() as catalog:
         run = catalog.run(run_ref)
         detail = catalog.run_detail(run.run)
-        found = metrics.of(detail, metrics.volatile_names(catalog, run.run))
+        found = metrics.of(detail)
     if as_json:
         facts = output.facts(detail)
         assert isinstance(facts, dict)

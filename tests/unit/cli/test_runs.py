@@ -59,3 +59,8 @@ def test_empty_columns_are_left_out_and_earlier_runs_counted() -> None:
     (first, head, _) = runs.listing([replace(RUN, name=None, args={})], 980, view(140), NOW)
     assert first == "... 980 earlier runs, --limit 0 for all"
     assert "name" not in head.split() and "args" not in head.split()
+
+
+def test_chosen_arguments_come_first() -> None:
+    run = replace(RUN, args={"seed": 0, "lr": 0.1}, given=frozenset({"lr"}))
+    assert list(runs.given_first(run)) == ["lr", "seed"]
