@@ -21,6 +21,7 @@ from rearview.record.off import Off
 from rearview.record.open_runs import OpenRun, OpenRuns
 from rearview.record.recorder import Recorder
 from rearview.record.say import say
+from rearview.record.trouble import is_ours
 from rearview.store import runs
 from rearview.store.layout import Store, derived_run_id
 
@@ -99,6 +100,11 @@ def begin(*, explicit: bool, name: str | None = None, tags: Sequence[str] = (), 
             raise
         except (OSError, RearviewError) as problem:
             say(f"nothing is recorded: {problem}; the program goes on")
+            run = None
+        except Exception as problem:
+            if not is_ours(problem):
+                raise
+            say(f"nothing is recorded, a fault in rearview, please report it: {type(problem).__name__}: {problem}; the program goes on")
             run = None
         if run is None and session.active is None:
             session.active = Off()

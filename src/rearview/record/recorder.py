@@ -24,7 +24,7 @@ from rearview.record import loops, process
 from rearview.record.arguments import Given
 from rearview.record.definitions import Definitions, Left, Named, Waiting
 from rearview.record.loops import Loop, Node
-from rearview.record.trouble import Refusals, Trouble
+from rearview.record.trouble import Refusals, Trouble, is_ours
 from rearview.record.values import storable, without_dimensions
 from rearview.store import atomic, frames, objects
 from rearview.store.encoding import encode
@@ -150,12 +150,9 @@ class Recorder:
                     journal.take_back(written)
                 journal.sequence = sequence + 1
                 if sequence > PART_FRAMES:
-                    self._open_part()
-            except (OSError, RecordingFailed) as problem:
-                self.trouble.fail(problem)
-            except BaseException:
-                self.trouble.doubt()
-                raise
+                    self._after_write()
+            except BaseException as problem:  # noqa: BLE001
+                self._met(problem, name)
             finally:
                 self._busy = False
                 if self._deferred:
@@ -169,8 +166,6 @@ class Recorder:
         """Any value, new names, new blocks: definitions and the record in one write."""
         if self._ended:
             return
-        if not isinstance(name, str):
-            raise TypeError(f"rv.log takes a name as text first, not {type(name).__name__}")
         counts = node.counts
         ordinal = counts.get(name, 0)
         counts[name] = ordinal + 1
@@ -225,15 +220,22 @@ class Recorder:
         self._busy = True
         try:
             yield
-        except (OSError, RecordingFailed) as problem:
-            self.trouble.fail(problem)
-        except BaseException:
-            self.trouble.doubt()
-            raise
+        except BaseException as problem:  # noqa: BLE001
+            self._met(problem, "")
         finally:
             self._busy = False
             if self._deferred:
                 self._drain()
+
+    def _met(self, problem: BaseException, name: object) -> None:
+        """An exception in the middle of a write: a failure of recording ends here, anything else goes on to the program."""
+        if not isinstance(name, str):
+            raise TypeError(f"rv.log takes a name as text first, not {type(name).__name__}") from None
+        if isinstance(problem, Exception) and is_ours(problem):
+            self.trouble.fail(problem)
+            return
+        self.trouble.doubt()
+        raise problem
 
     def _drain(self) -> None:
         while self._deferred:

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
-from rearview.errors import Unstorable
+from rearview.errors import RecordingFailed, Unstorable
 from rearview.model import RunId
 from rearview.record.say import say
 
 RETRY_S = 1.0
+_OURS = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, os.path.dirname(os.__file__) + os.sep, "<frozen ")
+"""Where code of ours, and what it calls, lies: rearview itself, the standard library."""
 _LONGEST_SHOWN = 80
+
+
+def is_ours(problem: Exception) -> bool:
+    """Whether an exception met while recording is a failure of recording, and not one that a signal handler raised there.
+
+    A handler may raise anything anywhere (a timeout is an OSError too): that one has to reach the program.
+    """
+    if isinstance(problem, RecordingFailed) or (isinstance(problem, OSError) and problem.errno is not None):
+        return True
+    trace = problem.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith(_OURS) or "site-packages" in file.removeprefix(_OURS[0]):
+            return False
+        trace = trace.tb_next
+    return True
 
 
 class Trouble:
@@ -41,6 +60,8 @@ class Trouble:
         if not self._warned:
             self._warned = True
             reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+            if not isinstance(problem, (OSError, RecordingFailed)):
+                reason = f"a fault in rearview, please report it: {type(problem).__name__}: {reason}"
             say(
                 f"recording of run {self._run} is degraded: {reason} (in {self._root}); the training goes on, "
                 "records are lost until there is room again"
