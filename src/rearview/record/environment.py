@@ -37,7 +37,7 @@ def packages() -> dict[str, str]:
     """Loaded top-level packages that say their version."""
     found = {}
     for name, module in list(sys.modules.items()):
-        if "." in name or name.startswith("_") or module is None:
+        if "." in name or name.startswith("_") or module is None or name in sys.stdlib_module_names:
             continue
         version = getattr(module, "__dict__", {}).get("__version__")
         if isinstance(version, str) and name != "__main__":
