@@ -58,8 +58,9 @@ class Definitions:
         """The id of a name, defined if it is new."""
         known = self._names.get(name)
         if known is None:
+            text = name.encode("utf-8", "surrogatepass")  # before it counts as known: a name may turn out to be no text
             known = self._names[name] = len(self._names)
-            bodies.append(frames.NAME_HEAD.pack(frames.NAME, known) + name.encode("utf-8", "surrogatepass"))
+            bodies.append(frames.NAME_HEAD.pack(frames.NAME, known) + text)
         return known
 
     def block(self, node: Node, bodies: list[bytes]) -> None:
