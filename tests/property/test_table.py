@@ -39,7 +39,18 @@ def bodies(depth: int) -> st.SearchStrategy[list[Any]]:
     return st.lists(statement, max_size=5)
 
 
-program = bodies(3)
+steps = st.sampled_from([range(1), range(2), range(3), ["u", "v"]])
+common = st.tuples(st.just("log"), st.sampled_from(NAMES), numbers)
+
+
+def at_several_shapes(around: list[Any], again: list[Any], over: Any, inside: Any, inner: list[Any], after: list[Any]) -> list[Any]:
+    """What training scripts look like: names of the run before and after an epoch loop with a step loop in it."""
+    return [*around, ("loop", "x", over, [("loop", "y", inside, inner), *after]), *again]
+
+
+some = st.lists(common, max_size=2)
+training = st.builds(at_several_shapes, some, some, steps, steps, some, some)
+program = st.one_of(bodies(3), training)
 
 
 @dataclass

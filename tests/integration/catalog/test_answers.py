@@ -64,6 +64,23 @@ def test_several_values_above_stay_rows_of_their_own(builder: StoreBuilder) -> N
     assert got == [(0, 0, 0.5, None), (0, 1, 0.5, None), (0, None, None, 1), (0, None, None, 2)]
 
 
+def test_a_row_above_several_loops_is_one_row(builder: StoreBuilder) -> None:
+    """One value of it is shown below, in two places; the other is not, so the row stays: once."""
+    process = builder.run().process()
+    process.log("note", "n1")
+    for epoch in process.loop("epoch", range(2)):
+        for step in process.loop("step", range(2)):
+            process.log("loss", epoch + step / 10)
+        process.log("acc", epoch / 10)
+    process.log("acc", 0.99)
+    process.end()
+    with Catalog(builder.store) as catalog:
+        got = [dims(row, "epoch", "step", "loss", "acc", "note") for row in catalog.table(["loss", "acc", "note"]).dicts()]
+    assert sorted(got, key=str) == [
+        (0, 0, 0.0, 0.0, "n1"), (0, 1, 0.1, 0.0, "n1"), (1, 0, 1.0, 0.1, "n1"), (1, 1, 1.1, 0.1, "n1"), (None, None, None, 0.99, "n1"),
+    ]  # fmt: skip
+
+
 def test_two_loops_of_one_name_stay_apart(builder: StoreBuilder) -> None:
     process = builder.run().process()
     for _ in process.loop("epoch", range(1)):

@@ -163,7 +163,7 @@ class Pivot:
             return None
         table = f"shown_{field.letter}_{self.places.shapes[shape]}"
         self.places.connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT place, it, true AS one FROM ({' UNION '.join(selects)}) "
+            f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT DISTINCT place, it, true AS one FROM ({' UNION ALL '.join(selects)}) "
             f"JOIN ({self._single(field, shape)}) USING (place, it)"
         )
         return table
