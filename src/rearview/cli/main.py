@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -91,7 +92,19 @@ def rearview() -> None:
     """
 
 
+@contextmanager
+def _ints_of_any_length() -> Iterator[None]:
+    """Let ints of any size be written while the command runs: what was logged is shown whole, or shortened by us."""
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        yield
+    finally:
+        sys.set_int_max_str_digits(before)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code: the console script."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    return errors.guarded(lambda: rearview.main(args=arguments, prog_name="rearview", standalone_mode=False))
+    with _ints_of_any_length():
+        return errors.guarded(lambda: rearview.main(args=arguments, prog_name="rearview", standalone_mode=False))
