@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from rearview.catalog import alive
-from rearview.catalog.asking.engine import FilesVanished, connect, deadline
+from rearview.catalog.asking.engine import FilesVanished, connect, deadline, in_our_words
 from rearview.catalog.runs import RunInfo, describe, parse_tstamp, resolve
 from rearview.catalog.sealing.sources import Reader, Sources
 from rearview.catalog.tables.places import Names, Places, Shape
@@ -102,12 +102,13 @@ class Catalog:
 
     def _summaries(self) -> Sources:
         """What lists need; looked up again if a run was removed in between."""
-        for _ in range(_RETRIES):
-            try:
-                return self._reader.summaries()
-            except FileNotFoundError:
-                continue
-        return self._reader.summaries()
+        with in_our_words(f"the store at {self.store.root}"):
+            for _ in range(_RETRIES):
+                try:
+                    return self._reader.summaries()
+                except FileNotFoundError:
+                    continue
+            return self._reader.summaries()
 
     def _describe(self, sources: Sources, runs: Sequence[RunId]) -> list[RunInfo]:
         looker, now = alive.looker(), time.time()
@@ -157,7 +158,8 @@ class Catalog:
         problem = ""
         for _ in range(_RETRIES):
             try:
-                return question(self._loaded())
+                with in_our_words(f"the store at {self.store.root}"):
+                    return question(self._loaded())
             except (FilesVanished, FileNotFoundError) as vanished:
                 problem = str(vanished)
                 self._places = None

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rearview.errors import QueryError, QueryTimeout
+from rearview.errors import QueryError, QueryTimeout, StoreError
 
 if TYPE_CHECKING:
     import duckdb
@@ -40,7 +40,7 @@ def connect(folders: Sequence[Path], tmp: Path) -> duckdb.DuckDBPyConnection:
     )
     run = connection.execute
     run("SET python_enable_replacements = false")  # a query must not see the variables of the program that asks
-    run("SET enable_progress_bar = false")
+    _without_progress_bar(connection)
     run(f"SET memory_limit = '{_MEMORY}'")
     run(f"SET allowed_directories = {literal([str(folder) for folder in folders])}")
     run("SET enable_external_access = false")
@@ -55,8 +55,15 @@ def scratch() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(
         config={"threads": min(4, os.cpu_count() or 1), "autoinstall_known_extensions": False, "autoload_known_extensions": False}
     )
-    connection.execute("SET enable_progress_bar = false")
+    _without_progress_bar(connection)
     return connection
+
+
+def _without_progress_bar(connection: duckdb.DuckDBPyConnection) -> None:
+    """Turn the bar off where it is on. In a notebook without ipywidgets it is off, and cannot be touched at all."""
+    row = connection.execute("SELECT current_setting('enable_progress_bar')").fetchone()
+    if row and row[0]:
+        connection.execute("SET enable_progress_bar = false")
 
 
 def literal(value: object) -> str:
@@ -100,6 +107,20 @@ def deadline(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[
     finally:
         timer.cancel()
         timer.join()  # a thread that outlives the interpreter takes the connection, and the process, down with it
+
+
+@contextmanager
+def in_our_words(what: str) -> Iterator[None]:
+    """Whatever DuckDB says that nobody expected leaves as an error of ours."""
+    try:
+        yield
+    except Exception as problem:
+        import duckdb
+
+        if not isinstance(problem, duckdb.Error):
+            raise
+        text = str(problem).split("\n\nLINE ")[0].strip()
+        raise StoreError(f"{what} cannot be queried: {text}; `rearview check` looks for what is wrong") from problem
 
 
 def user_error(problem: Exception, what: str) -> QueryError:
