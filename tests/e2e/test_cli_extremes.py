@@ -43,8 +43,8 @@ def number(shown: str) -> int:
 
 @pytest.mark.parametrize(
     "words",
-    [["runs"], ["show", "last"], ["df", "big", "several", "seed"], ["sql", "select * from logs"], ["diff", "run0", "run1"], ["plot", "loss"],
-     ["watch", "last"]],
+    [["runs"], ["show", "last"], ["df", "big", "several", "seed"], ["sql", "select * from logs"], ["diff", "run0", "run1"],
+     ["plot", "loss"], ["watch", "last"]],
     ids=lambda words: words[0],
 )  # fmt: skip
 def test_huge_ints_on_the_screen_are_short(words: list[str], huge: Path, capfd: pytest.CaptureFixture[str]) -> None:

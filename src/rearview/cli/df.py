@@ -34,9 +34,10 @@ def command(
     """Show a column per NAME beside projid, run, tstamp, filename and one column per loop.
 
     One row per log call. An arg or a per-run value repeats down the rows of its run, a per-epoch value down its
-    steps. --where filters rows. The exit code is 1 if something was never logged, 3 if there is no row at all.
+    steps. --where filters rows. The exit code is 1 if something was never logged or bytes are damaged, 3 if there is
+    no row at all.
     """
-    from rearview.cli import opening, tabular
+    from rearview.cli import damage, opening, tabular
 
     if as_csv + as_json + (parquet is not None) > 1:
         raise UsageError("--csv, --json and --parquet exclude each other: choose one")
@@ -54,5 +55,9 @@ def command(
             tabular.write_json("rearview.table/1", table, limit)
         else:
             screen.write(tabular.show(table, screen.of_stdout(color), limit))
+        hurt = damage.concerning(catalog, None if run_ref is None else [catalog.run(run_ref).run])
         unknown = set(names) - {known.name for known in catalog.names()} - set(table.names[: -len(names)])
+    damage.tell(hurt, already_told=table.notes)
+    if hurt:  # also without a row: there may have been some
+        ctx.exit(EXIT_DIFFERENCES)
     ctx.exit(EXIT_NOTHING_MATCHED if not len(table) else EXIT_DIFFERENCES if unknown else EXIT_OK)

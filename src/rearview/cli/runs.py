@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rearview.cli import options, output, screen, tables, text
-from rearview.errors import EXIT_NOTHING_MATCHED, EXIT_OK
+from rearview.errors import EXIT_DIFFERENCES, EXIT_NOTHING_MATCHED, EXIT_OK
 from rearview.store.runs import list_runs
 
 if TYPE_CHECKING:
@@ -29,15 +29,18 @@ def command(ctx: click.Context, where: str | None, limit: int, as_json: bool, co
     """List the runs: when, name, script, version, how it ended, how long it took, args, last values.
 
     The newest run is the last row, nearest to the prompt. With --where, a run is listed if any of its rows satisfies
-    the expression; aggregates such as "max(acc) > 0.9" are per run.
+    the expression; aggregates such as "max(acc) > 0.9" are per run. The exit code is 1 if bytes of a
+    listed run are damaged.
     """
-    from rearview.cli import opening
+    from rearview.cli import damage, opening
 
     with opening.catalog() as catalog:
         # Runs are described one by one: without a clause only those that are shown, the others are merely counted.
         found = catalog.runs(where=where, limit=(limit or None) if where is None else None)
         total = len(found) if where is not None else len(list_runs(catalog.store))
-    shown = found[: limit or None][::-1]
+        shown = found[: limit or None][::-1]
+        # A clause has looked at every run, and may have left one out for a value that is lost.
+        hurt = damage.concerning(catalog, [run.run for run in shown] if where is None else None)
     if as_json:
         output.write("rearview.runs/1", total=total, runs=[as_facts(run) for run in shown])
     elif not found:
@@ -45,7 +48,8 @@ def command(ctx: click.Context, where: str | None, limit: int, as_json: bool, co
     else:
         view = screen.of_stdout(color)
         screen.write(listing(shown, total - len(shown), view, dt.datetime.now(dt.UTC)))
-    ctx.exit(EXIT_OK if found else EXIT_NOTHING_MATCHED)
+    damage.tell(hurt)
+    ctx.exit(EXIT_DIFFERENCES if hurt else EXIT_OK if found else EXIT_NOTHING_MATCHED)
 
 
 def as_facts(run: RunInfo) -> output.Json:

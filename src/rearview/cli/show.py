@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rearview.cli import metrics, options, output, runs, screen, tables, text
+from rearview.errors import EXIT_DIFFERENCES, EXIT_OK
 
 if TYPE_CHECKING:
     from rearview.catalog.detail import RunDetail
@@ -23,8 +24,12 @@ Facts = list[tuple[str, tables.Cell]]
 @options.run_argument()
 @options.as_json
 @options.color
-def command(run_ref: str, as_json: bool, color: str) -> None:
-    """Show everything about one run: how it was started and ended, its source, metrics, environment, bytes on disk."""
+@click.pass_context
+def command(ctx: click.Context, run_ref: str, as_json: bool, color: str) -> None:
+    """Show everything about one run: how it was started and ended, its source, metrics, environment, bytes on disk.
+
+    The exit code is 1 if bytes of the run are damaged.
+    """
     from rearview.cli import opening
 
     with opening.catalog() as catalog:
@@ -38,6 +43,7 @@ def command(run_ref: str, as_json: bool, color: str) -> None:
         output.write("rearview.show/1", run=runs.as_facts(run), metrics=[metrics.as_json(one) for one in found], **rest)
     else:
         screen.write(page(run, detail, found, screen.of_stdout(color)))
+    ctx.exit(EXIT_DIFFERENCES if detail.damage else EXIT_OK)
 
 
 def page(run: RunInfo, detail: RunDetail, found: Sequence[metrics.Metric], view: screen.Screen) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rearview.cli import options, screen
-from rearview.errors import UsageError
+from rearview.errors import EXIT_DIFFERENCES, EXIT_OK, UsageError
 
 
 @click.command("sql", short_help="Query runs, logs, loops and args with SQL.")
@@ -14,12 +14,13 @@ from rearview.errors import UsageError
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV; text that a spreadsheet would run gets a leading apostrophe.")
 @options.as_json
 @options.color
-def command(query: str, limit: int | None, as_csv: bool, as_json: bool, color: str) -> None:
+@click.pass_context
+def command(ctx: click.Context, query: str, limit: int | None, as_csv: bool, as_json: bool, color: str) -> None:
     """Run one SELECT (DuckDB's SQL) over the views runs, logs, loops, args and wide.
 
-    Read-only, without access to files, limited in time.
+    Read-only, without access to files, limited in time. The exit code is 1 if bytes in the store are damaged.
     """
-    from rearview.cli import opening, tabular
+    from rearview.cli import damage, opening, tabular
 
     if as_csv and as_json:
         raise UsageError("--csv and --json exclude each other: choose one")
@@ -32,3 +33,6 @@ def command(query: str, limit: int | None, as_csv: bool, as_json: bool, color: s
             tabular.write_json("rearview.sql/1", table, limit)
         else:
             screen.write(tabular.show(table, screen.of_stdout(color), limit))
+        hurt = damage.concerning(catalog)
+    damage.tell(hurt, already_told=table.notes)
+    ctx.exit(EXIT_DIFFERENCES if hurt else EXIT_OK)
