@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rearview.catalog.cells import present
 from rearview.catalog.status import Alive, MainProcess, Status, decide
-from rearview.catalog.tables.types import as_cell
 from rearview.errors import Damaged, NoSuchRun
 from rearview.model import MAIN_PROCESS, ProcessIdentity, RunId, VersionId
 from rearview.store.encoding import decode
@@ -93,8 +93,8 @@ def describe(store: Store, run: RunId, facts: dict[str, Any], parts: Parts, aliv
         projid=str(facts.get("projid") or ""), tstamp=parse_tstamp(facts.get("tstamp")), filename=str(facts.get("filename") or ""),
         version=versions[-1].get("version") if versions else facts.get("version"), how=str(facts.get("how") or ""),
         status=status.status, detail=status.detail, duration_s=status.duration_s,
-        args={name: as_cell(store, _value(data)) for name, (data, _) in args.items()},
-        last={name: as_cell(store, _value(data)) for name, data in _last_of(parts).items()},
+        args={name: present(store, _value(data)) for name, (data, _) in args.items()},
+        last={name: present(store, _value(data)) for name, data in _last_of(parts).items()},
         records=sum(entry["records"] for _, entry in parts),
         size_bytes=sum(entry["size"] for _, entry in parts) + int(facts.get("size_bytes") or 0),
         place=int(facts.get("place") or 0), parent=parent.get("run") if isinstance(parent, dict) else None,

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from rearview.catalog import Catalog
+from rearview.catalog.cells import Cell
 from rearview.errors import NoSuchRun, QueryError
+from rearview.model import ArraySummary
 from rearview.testing.stores import StoreBuilder
 
 
@@ -134,6 +136,21 @@ def test_mixed_types_are_kept_and_said(builder: StoreBuilder) -> None:
         assert column.type_name == "mixed" and column.mixed == "int (2), float (2), bool (1), text (1), date (1), list (1)"
         assert any("several types" in note for note in table.notes)
         assert [row["number"] for row in catalog.table(["number"], where="number > 1.5").dicts()] == [2.5]
+
+
+def test_arrays_inside_containers_are_cells(builder: StoreBuilder) -> None:
+    summary = ArraySummary("numpy", "<f8", (2,), 0.0, 1.0, 0.5, 0, (1, 1), "xxh3-" + "0" * 32, 16)
+    process = builder.run().process()
+    process.arg("weights", [summary])
+    process.log("state", {"w": summary, "deep": [(1, summary)]})
+    process.end()
+    with Catalog(builder.store) as catalog:
+        table = catalog.table(["state", "weights"])
+        for state in (table.dicts()[0]["state"], table.to_pandas()["state"][0], catalog.run("last").last["state"]):
+            assert isinstance(state["w"], Cell) and isinstance(state["deep"][0][1], Cell) and state["deep"][0][0] == 1
+        assert isinstance(table.dicts()[0]["weights"][0], Cell)
+        assert isinstance(catalog.run("last").args["weights"], list)
+        assert isinstance(catalog.run("last").args["weights"][0], Cell)
 
 
 def test_names_that_are_columns_already(builder: StoreBuilder) -> None:

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rearview.catalog.cells import present
 from rearview.catalog.tables.fields import Field
 from rearview.catalog.tables.table import Column
-from rearview.catalog.tables.types import FLOAT, NONE, as_cell, gather, mixture, type_name
+from rearview.catalog.tables.types import FLOAT, NONE, gather, mixture, type_name
 from rearview.store.layout import Store
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class PivotData:
         return found
 
     def _gathered(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-        return [as_cell(self._store, gather(*row)) for row in rows]
+        return [present(self._store, gather(*row)) for row in rows]
 
     def arrays(self) -> list[Any]:
         import numpy

@@ -11,13 +11,10 @@ from __future__ import annotations
 import datetime as dt
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rearview.model import ArraySummary
 from rearview.store.encoding import decode
-
-if TYPE_CHECKING:
-    from rearview.store.layout import Store
 
 NONE, BOOL, INT, FLOAT, TEXT, BYTES, DATE, DATETIME, TIME, DURATION, COMPLEX, LIST, TUPLE, DICT, ARRAY = range(15)
 
@@ -132,15 +129,6 @@ def gather(code: int | None, f: float | None, i: int | None, s: str | None, raw:
     if code == BOOL:
         return bool(i)
     return s
-
-
-def as_cell(store: Store, value: object) -> object:
-    """An array's summary as the cell people see; anything else as it is."""
-    if isinstance(value, ArraySummary):
-        from rearview.catalog.cells import Cell
-
-        return Cell(store, value)
-    return value
 
 
 def type_name(codes: Sequence[int]) -> str:
