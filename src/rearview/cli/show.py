@@ -88,9 +88,16 @@ def _header(run: RunInfo, detail: RunDetail) -> Facts:
         ("parent", run.parent or ""),
         ("place", f"run {run.place + 1} of its process" if run.place else ""),
         ("project", run.projid or ""),
-        ("recorded", f"{text.count(run.records, 'record')}, {text.size(detail.size_bytes)} on disk"),
+        ("recorded", _recorded(run, detail)),
     ]
     return [(name, cell) for name, cell in facts if cell]
+
+
+def _recorded(run: RunInfo, detail: RunDetail) -> tables.Cell:
+    kept = f"{text.count(run.records, 'record')}, {text.size(detail.size_bytes)} on disk"
+    if not runs.lost(run):
+        return kept
+    return tables.Styled(f"{kept}; {text.count(runs.lost(run), 'record')} could not be written", "odd")
 
 
 def _git(git: Mapping[str, object] | None) -> str:

@@ -1,10 +1,11 @@
 """The list of runs: what a row shows, what a narrow screen keeps."""
 
 import datetime as dt
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 
+from rearview.catalog.detail import RunDetail
 from rearview.catalog.runs import RunInfo
-from rearview.cli import runs, screen
+from rearview.cli import runs, screen, show
 from rearview.model import RunId, VersionId
 
 NOW = dt.datetime(2026, 11, 15, 12, tzinfo=dt.UTC)
@@ -46,6 +47,33 @@ def test_a_narrow_screen_keeps_what_matters() -> None:
     assert len(row) <= 80
     for part in ("r3kd8f2", "baseline", "failed OutO", "3m20s", "lr=0.001", "loss=0.1"):
         assert part in row
+
+
+@dataclass(frozen=True, slots=True)
+class Lossy(RunInfo):
+    """A run of which records could not be written."""
+
+    lost: int = 50_081
+
+
+def lossy(**facts: object) -> Lossy:
+    known = {field.name: getattr(RUN, field.name) for field in fields(RUN)}
+    return Lossy(**{**known, "lost": 50_081, **facts})  # type: ignore[arg-type]
+
+
+def test_a_run_that_lost_records_is_marked() -> None:
+    run = lossy(status="finished", detail="")
+    assert runs.how_it_ended(run) == "finished, 50,081 lost"
+    for width in (140, 180):
+        assert "finished, 50,081 lost" in runs.listing([run, RUN], 0, view(width), NOW)[1]
+    assert runs.how_it_ended(RUN) == "failed torch.cuda.OutOfMemoryError"
+
+
+def test_show_says_how_many_records_were_lost() -> None:
+    page = "\n".join(show.page(lossy(), RunDetail(lossy(), {}, {}, None), [], view(100)))
+    assert "100 records, 0 B on disk; 50,081 records could not be written" in page
+    whole = "\n".join(show.page(RUN, RunDetail(RUN, {}, {}, None), [], view(100)))
+    assert "could not be written" not in whole
 
 
 def test_ids_are_never_cut_to_something_ambiguous() -> None:
