@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 LIMIT = 20
 STATUS_STYLES = {"running": "busy", "finished": "good", "failed": "bad", "killed": "odd"}
 
+_ENDED = 27
+"""`failed ModuleNotFoundError` and `killed SIGKILL, 50,081 lost` are shown whole wherever a table of runs makes sense."""
+
 
 @click.command("runs", short_help="List the runs.")
 @options.where
@@ -82,13 +85,13 @@ def listing(runs: Sequence[RunInfo], earlier: int, view: screen.Screen, now: dt.
     columns = [
         tables.Column("run", least=13, style="place"),
         tables.Column("when", least=12, weight=3),
-        tables.Column("name", least=6, weight=4),
+        tables.Column("name", least=6, weight=4, share=0.2),
         tables.Column("script", least=10, weight=8, keep="end"),
         tables.Column("version", least=8, weight=9),
-        tables.Column("ended", least=14),
+        tables.Column("ended", least=_ENDED if view.width >= 60 else 14),
         tables.Column("took", align="right", least=6, weight=7),
-        tables.Column("args", least=10, weight=5, keep="words"),
-        tables.Column("last values", least=12, weight=6, keep="words"),
+        tables.Column("args", least=8, weight=5, keep="words"),
+        tables.Column("last values", least=9, weight=6, keep="words"),
     ]
     rows: list[list[tables.Cell]] = [
         [

@@ -28,6 +28,8 @@ class Column:
     keep: str = "start"
     """What of a shortened text stays: its `start`, its `end`, whole `words`."""
     style: str = ""
+    share: float = 1.0
+    """What is wider than this part of the screen gives room before any other column does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def draw(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], screen: Scre
     titles = [text.escape(column.title) for column in columns]
     natural = [max([text.width(titles[k]), *(text.width(row[k]) for row in plain)]) for k in range(len(columns))]
     kept = _choose(columns, natural, screen.width)
-    widths = dict(zip(kept, _fit([natural[k] for k in kept], [columns[k].least for k in kept], screen.width), strict=True))
+    widths = dict(zip(kept, _fit([natural[k] for k in kept], [columns[k] for k in kept], screen.width), strict=True))
     head = _line([_cell(titles[k], columns[k], widths[k]) for k in kept])
     lines = [screen.paint(head, "head")]
     for row, shown in zip(rows, plain, strict=True):
@@ -104,12 +106,13 @@ def _choose(columns: Sequence[Column], natural: Sequence[int], width: int) -> li
     return kept
 
 
-def _fit(natural: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """Widths that fit: the widest columns give first, none below its least unless there is no other way."""
-    widths = list(natural)
+def _fit(natural: Sequence[int], columns: Sequence[Column], width: int) -> list[int]:
+    """Widths that fit: what exceeds its share gives first, then the widest, none below its least unless there is no other way."""
+    widths = [min(n, width) for n in natural]
     spare = width - len(GAP) * (len(widths) - 1)
-    floors = [min(n, low) for n, low in zip(natural, least, strict=True)]
-    for floor in (floors, [1] * len(widths)):
+    least = [min(n, column.least) for n, column in zip(natural, columns, strict=True)]
+    shares = [max(low, int(width * column.share)) for low, column in zip(least, columns, strict=True)]
+    for floor in (shares, least, [1] * len(widths)):
         while sum(widths) > spare:
             giving = [k for k in range(len(widths)) if widths[k] > floor[k]]
             if not giving:

@@ -3,6 +3,8 @@
 import datetime as dt
 from dataclasses import dataclass, fields, replace
 
+import pytest
+
 from rearview.catalog.detail import RunDetail
 from rearview.catalog.runs import RunInfo
 from rearview.cli import runs, screen, show
@@ -45,8 +47,40 @@ def test_a_wide_screen_shows_everything() -> None:
 def test_a_narrow_screen_keeps_what_matters() -> None:
     (_, row) = runs.listing([RUN], 0, view(80), NOW)
     assert len(row) <= 80
-    for part in ("r3kd8f2", "baseline", "failed OutO", "3m20s", "lr=0.001", "loss=0.1"):
+    for part in ("r3kd8f2", "baseline", "failed OutOfMemoryError", "lr=0.001", "loss=0.1"):
         assert part in row
+
+
+def test_how_it_ended_is_whole_while_values_are_shortened() -> None:
+    many = {f"metric{k}": 0.5 for k in range(9)}
+    run = replace(RUN, tstamp=NOW, detail="KeyboardInterrupt", last=many, args={"learning_rate": 0.001, "optimizer": "adamw"})
+    (_, row) = runs.listing([run], 0, view(80), NOW)
+    assert len(row) <= 80
+    for part in ("r3kd8f2", "baseli", "failed KeyboardInterrupt", "3m20s", "learni", "metric0"):
+        assert part in row
+
+
+def test_a_long_exception_type_leaves_room_for_the_rest() -> None:
+    (_, row) = runs.listing([replace(RUN, detail="E" * 300)], 0, view(80), NOW)
+    assert len(row) <= 80
+    for part in ("r3kd8f2", "baseli", "failed EEEEEEEEEEEE", "lr=0.0"):
+        assert part in row
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_a_long_name_leaves_room_for_the_rest(width: int) -> None:
+    (_, row) = runs.listing([replace(RUN, name="n" * 5000)], 0, view(width), NOW)
+    assert len(row) <= width
+    assert "n" * 6 in row and "n" * (width // 4) not in row
+    for part in ("r3kd8f2", "failed OutOfMemoryError", "lr=0.001 opt" if width > 80 else "lr=0.0"):
+        assert part in row
+
+
+def test_a_name_gives_no_more_than_it_must() -> None:
+    run = replace(RUN, name="n" * 60, args={}, last={}, filename="", version=None)
+    assert "n" * 60 in runs.listing([run], 0, view(140), NOW)[1]
+    (_, row) = runs.listing([run], 0, view(100), NOW)
+    assert len(row) == 100 and "n" * 40 in row
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +98,7 @@ def lossy(**facts: object) -> Lossy:
 def test_a_run_that_lost_records_is_marked() -> None:
     run = lossy(status="finished", detail="")
     assert runs.how_it_ended(run) == "finished, 50,081 lost"
-    for width in (140, 180):
+    for width in (80, 140):
         assert "finished, 50,081 lost" in runs.listing([run, RUN], 0, view(width), NOW)[1]
     assert runs.how_it_ended(RUN) == "failed torch.cuda.OutOfMemoryError"
 
