@@ -69,7 +69,11 @@ def run(*, name: str | None = None, tags: Sequence[str] = (), notes: str | None 
     with session.lock:
         from rearview.record import lifecycle
 
-    return lifecycle.run_explicitly(name, [tags] if isinstance(tags, str) else list(tags), notes)
+    listed = [tags] if isinstance(tags, str) else list(tags)
+    for what, text in (("name", name), ("notes", notes), *(("tags", tag) for tag in listed)):
+        if not (isinstance(text, str) or (text is None and what != "tags")):
+            raise TypeError(f"rv.run takes text as {what}, not {type(text).__name__}")
+    return lifecycle.run_explicitly(name, listed, notes)
 
 
 def _check_name(call: str, name: object) -> None:

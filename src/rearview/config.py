@@ -125,7 +125,8 @@ def _near(key: str, known: list[str]) -> str:
 
 
 def _misfit(setting: Setting, shown: object, where: str) -> ConfigError:
-    wanted = " or ".join(setting.choices) or setting.type_name
+    kinds = {"int": "a whole number above 0", "float": "a number above 0", "bool": "true or false", "list of text": "a list of text"}
+    wanted = " or ".join(setting.choices) or kinds.get(setting.type_name, setting.type_name)
     return ConfigError(f"setting {setting.name!r} in {where} is {shown!r}, expected {wanted}")
 
 

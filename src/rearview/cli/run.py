@@ -23,6 +23,7 @@ from rearview.record import arguments, supervise
 from rearview.store import layout
 
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
+_LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner", "deepspeed")
 _VALUED = ("--name", "--tag", "--arg", "--notes")
 
 
@@ -80,6 +81,11 @@ def command(ctx: click.Context, name: str | None, tags: tuple[str, ...], notes: 
     target, rest, is_module = ctx.meta["target"]
     if target is None:
         raise UsageError("`rearview run` needs a script: rearview run [OPTIONS] SCRIPT [ARGS]..., or -m MODULE")
+    if is_module and target in _LAUNCHERS:
+        raise UsageError(
+            f"{target} starts other programs, and those are what is to be recorded: put `rearview run` behind it, as in "
+            "`torchrun --nproc-per-node 2 -m rearview run train.py`"
+        )
     if not is_module and not Path(target).is_file():
         raise UsageError(f"there is no script {target!r} here: give the path of a Python file, or -m MODULE")
     wishes: dict[str, object] = {"arg": arguments.parse_pairs(pairs, "--arg"), "name": name, "tags": list(tags), "notes": notes}
@@ -106,7 +112,7 @@ def _supervise(wishes: dict[str, object], target: str, rest: list[str], is_modul
     launcher = str(Path(supervise.__file__).with_name("launch.py"))
     hear, tell = os.pipe()  # the launcher says which store it found
     os.set_inheritable(tell, True)
-    told = json.dumps({**wishes, "interpreter": interpreter, "tell": tell})
+    told = json.dumps({**wishes, "interpreter": interpreter, "tell": tell, "launcher": os.getppid()})
     environ = dict(os.environ)
     # An unset hash seed cannot be learned afterwards: choose it here, as the interpreter would, and it is recorded.
     environ.setdefault("PYTHONHASHSEED", str(random.SystemRandom().randrange(1, 2**32)))

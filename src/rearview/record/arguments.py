@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rearview.errors import ArgError, UsageError
+from rearview.record.say import say
 
 _TRUE, _FALSE = ("true", "1", "yes", "on", "t", "y"), ("false", "0", "no", "off", "f", "n")
 
@@ -49,12 +50,20 @@ class Given:
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.texts = dict(texts)
         self.asked: set[str] = set()
+        self._differed: set[str] = set()
 
     def value(self, name: str, default: Any) -> Any:
         """The value of an argument: what was given, as the type of the default, else the default."""
         self.asked.add(name)
         text = self.texts.get(name)
         return default if text is None else fit(name, text, default)
+
+    def compare(self, name: str, first: Any, now: Any) -> None:
+        """Say once that an argument has several defaults: each call gets its own, a run records one."""
+        same = first is now or (type(first) is type(now) and repr(first) == repr(now))
+        if not same and name not in self._differed:
+            self._differed.add(name)
+            say(f"argument {name!r} is asked for with several defaults: {first!r:.60} is recorded, this call gets {now!r:.60}")
 
     def unasked(self) -> list[str]:
         """A sentence for each name that was given and that nobody asked for."""

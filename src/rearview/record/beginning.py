@@ -93,14 +93,14 @@ def _relative(path: Path, project: Path) -> str:
 
 def write(
     ground: Ground, run: RunId, who: ProcessIdentity, wished: dict[str, Any],
-    *, parent: tuple[RunId, ProcessNumber] | None, place: int, launch: process.Launch | None,
+    *, wall: float, parent: tuple[RunId, ProcessNumber] | None, place: int, launch: process.Launch | None,
 ) -> None:  # fmt: skip
     """Write `run.json`, unless another rank was first."""
     program, taken = ground.program, ground.snapshot
     facts: dict[str, Any] = {
         **wished,
         "projid": ground.project.name,
-        "tstamp": dt.datetime.now(dt.UTC).isoformat(timespec="microseconds"),
+        "tstamp": dt.datetime.fromtimestamp(wall, dt.UTC).isoformat(timespec="microseconds"),
         "filename": _relative(program.path, ground.project) if program.path else program.name,
         "argv": list(sys.argv),
         "orig_argv": list(sys.orig_argv),
@@ -126,6 +126,8 @@ def greet(ground: Ground, quiet: bool) -> None:
         say(f"the folder {ground.project} cannot be written: recording to {ground.store.root} instead")
     elif ground.fresh and not quiet:
         say(f"recording to {ground.store.root} (it ignores itself in git; `rearview runs` shows what is there)")
+    if ground.program.how == "stdin" and ground.snapshot is not None and "stdin.py" not in ground.snapshot.files:
+        say("the program came through a pipe and cannot be read again: its source is not in the version")
     for note in ground.snapshot.notes if ground.snapshot else ():
         # What is left out of versions is said with the first run and shown by `rearview show`; about the script itself, always.
         if ground.fresh or (ground.program.path is not None and note.startswith((_script(ground), f"the script {_script(ground)}"))):

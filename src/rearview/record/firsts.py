@@ -34,6 +34,12 @@ script_source: bytes | None = None
 reserved = os.urandom(8)
 """Becomes the id of the first run, so that children forked before it begins find it."""
 
+launcher: int | None = None
+"""The process that started this one, where that is not its parent: `rearview run` stands between."""
+
+module: str | None = None
+"""The module that `rearview run -m` was asked for."""
+
 forks = 0
 """Forks of this process since it began."""
 

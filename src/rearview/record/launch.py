@@ -82,6 +82,7 @@ def _execute(target: str, is_module: bool, arguments: list[str]) -> None:
     sys.argv[:] = ["-m" if is_module else target, *arguments]
     sys.orig_argv[:] = wishes.pop("interpreter") + (["-m", target] if is_module else [target]) + arguments
     given.hand_over(wishes.pop("arg"))
+    firsts.launcher = wishes.pop("launcher")
     if is_module:
         import runpy
 
@@ -90,6 +91,7 @@ def _execute(target: str, is_module: bool, arguments: list[str]) -> None:
         spec = _find_spec(target)
         sys.modules["__main__"].__dict__.update(__spec__=spec, __file__=getattr(spec, "origin", None))
         firsts.script_path = firsts.script_source = None
+        firsts.module = target
         _prepare(wishes)
         runpy._run_module_as_main(target, alter_argv=True)  # type: ignore[attr-defined]
         return

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +38,8 @@ _mark_before: str | None = None
 _outcome: tuple[BaseException | None, int | None] | None = None
 """How the script ended, where the launcher saw it."""
 _prepared: beginning.Ground | None = None
+_launched: process.Moment | None = None
+"""When the launcher began: the first run begins there too."""
 _wishes: dict[str, object] = {}
 """Name and tags given to `rearview run`, for the first run."""
 
@@ -66,8 +69,9 @@ def current() -> OpenRun | None:
 
 def prepare(wishes: dict[str, object]) -> Path | None:
     """Find the store and take the source now, before the script runs: what the launcher does. Gives the store's folder."""
-    global _prepared, _wishes  # noqa: PLW0603
+    global _prepared, _wishes, _launched  # noqa: PLW0603
     _wishes = wishes
+    _launched = time.time(), time.monotonic_ns()
     if config.recording_is_off(os.environ):
         return None
     try:
@@ -96,7 +100,7 @@ def begin(*, explicit: bool, name: str | None = None, tags: Sequence[str] = (), 
             return None
         try:
             run = _begin(explicit, name, tags, notes_text)
-        except (ConfigError, NewerFormat):
+        except ConfigError:
             raise
         except (OSError, RearviewError) as problem:
             say(f"nothing is recorded: {problem}; the program goes on")
@@ -118,12 +122,13 @@ def _begin(explicit: bool, name: str | None, tags: Sequence[str], notes_text: st
     spawned = process.spawned_number(from_parent.process) if from_parent else None
     joined = from_parent is not None and spawned is not None and not explicit and (from_parent.store / "runs" / from_parent.run).is_dir()
     ground, _prepared = _prepared, None
+    began = _launched if ground is not None and not explicit else None
     if ground is None:
         at = from_parent.store if joined and from_parent else None
         ground = beginning.ground(source.program(), take=not joined, store_root=at)
     if ground is None:
         return None
-    launch = process.launch_of(os.environ)
+    launch = process.launch_of(os.environ, firsts.launcher or os.getppid())
     if launch is not None and from_parent is not None and from_parent.launch == launch.key and around is None:
         launch = None  # a program started by a rank is no rank
     if joined and from_parent and spawned:
@@ -134,13 +139,15 @@ def _begin(explicit: bool, name: str | None, tags: Sequence[str], notes_text: st
     recorder = Recorder(
         ground.store, run_id, number, process.identity(), arguments.given(),
         rank=launch.rank if launch else None, world=launch.world if launch else None, sync_always=ground.settings["sync"] == "always",
+        began=began,
     )  # fmt: skip
     if not joined:
         wished = _wished(name, tags, notes_text)
         known = around.recorder if around else from_parent
         parent = (known.run, known.process) if known else None
         place = _place - _place_at_fork
-        beginning.write(ground, run_id, recorder.identity, wished, parent=parent, place=place, launch=launch)
+        wall = began[0] if began else time.time()
+        beginning.write(ground, run_id, recorder.identity, wished, parent=parent, place=place, launch=launch, wall=wall)
     _place += 1
     recorder.wake = _keeper.ensure
     recorder.begin()
@@ -187,8 +194,9 @@ def _identify(store: Store, launch: process.Launch | None, explicit: bool) -> tu
     attempt = 0
     while True:  # every rank takes the first run of this launch that it has no part in: no rank waits for another
         run_id = derived_run_id(f"{launch.key}/{kind}/{_place}/{attempt}")
-        if not (store.run(run_id) / f"{launch.rank}{below}-a1-0001.journal").exists():
-            return run_id, ProcessNumber(f"{launch.rank}{below}")
+        number = ProcessNumber(f"{launch.rank}{below}")
+        if process.may_join(store, run_id, number, exact=launch.exact):
+            return run_id, number
         attempt += 1
 
 
@@ -259,6 +267,9 @@ def at_exit() -> None:
         begin(explicit=False)  # `rearview run` of a script that never called us is a run too
     while _open.runs:
         finish(_open.runs[-1], "failed" if error is not None or exit_code else "finished", error, exit_code)
+    if _place and not firsts.fork_path:
+        for sentence in arguments.given().unasked():
+            say(sentence)
     session.active = Off()  # nothing begins while the interpreter shuts down
 
 
@@ -323,7 +334,12 @@ class RunContext:
 
     def end(self, error: BaseException | None = None) -> None:
         """End the run now."""
-        if self._run is not None:
+        if self._run is None:
+            return
+        if isinstance(error, SystemExit):  # leaving the program is no failure by itself
+            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+            finish(self._run, "failed" if code else "finished", None, code)
+        else:
             finish(self._run, "finished" if error is None else "failed", error)
 
     def __repr__(self) -> str:

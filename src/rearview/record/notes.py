@@ -11,6 +11,7 @@ from rearview.errors import RearviewError
 from rearview.record import environment, firsts, source
 from rearview.record.say import say
 from rearview.store import runs
+from rearview.store.journal import parts_of
 from rearview.versions import snapshot
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def at_start(run: OpenRun) -> None:
         run.kept.cells = source.cells(shell)
 
         def executed(info: Any) -> None:
-            note_cell(run, int(shell.execution_count), str(getattr(info, "raw_cell", "") or ""))
+            text = str(getattr(info, "raw_cell", "") or "")
+            note_cell(run, source.coming_cell(shell, text), text)
 
         run.kept.hook = executed
         shell.events.register("pre_run_cell", executed)
@@ -134,11 +136,10 @@ def at_end(run: OpenRun) -> None:
     except (OSError, ValueError, RearviewError) as problem:
         say(f"the end of run {run.recorder.run} could not be noted in full: {problem}")
     run.recorder.fact("environment", **environment.at_end())
-    sentences = run.recorder.given.unasked()
-    if sentences:
-        run.recorder.fact("unasked", names=[name for name in run.recorder.given.texts if name not in run.recorder.given.asked])
-        for sentence in sentences:
-            say(sentence)
+    if not run.explicit:  # one of several runs is not the last to ask
+        unasked = [name for name in run.recorder.given.texts if name not in run.recorder.given.asked]
+        if unasked:
+            run.recorder.fact("unasked", names=unasked)
 
 
 def farewell(run: OpenRun, how: str, error: BaseException | None) -> None:
@@ -148,15 +149,18 @@ def farewell(run: OpenRun, how: str, error: BaseException | None) -> None:
         say(f"run {recorder.run}: {recorder.trouble.lost:,} records could not be written")
     if run.joined or run.settings["quiet"] or recorder.rank:
         return
+    folder = recorder.store.run(recorder.run)
     try:
-        size = runs.size_of(recorder.store.run(recorder.run))
+        size = runs.size_of(folder)
     except OSError:
         size = 0
+    others = {part.writer for part, _ in parts_of(folder)} - {recorder.journal.writer, "supervisor"} if folder.is_dir() else set()
+    beside = f" (and those of {len(others)} other process{'es' * (len(others) > 1)})" if others else ""
     ended = f"failed with {type(error).__name__}" if error is not None else how
     names = len(recorder.names_seen)
+    kept = f"{recorder.records:,} record{'s' * (recorder.records != 1)} of {names} name{'s' * (names != 1)}{beside}"
     say(
-        f"run {recorder.run} {ended}: {recorder.records:,} record{'s' * (recorder.records != 1)} of {names} name{'s' * (names != 1)}, "
-        f"{_size(size)} (`rearview show {recorder.run[:7]}`)"
+        f"run {recorder.run} {ended}: {kept}, {_size(size)} (`rearview show {recorder.run[:7]}`)"
     )
 
 

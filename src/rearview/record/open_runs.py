@@ -5,6 +5,7 @@ Knows nothing of how runs begin and end (`lifecycle`). One open run is the sessi
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 from collections.abc import Iterable
@@ -127,5 +128,5 @@ class _Switch:
         """A loop of the run that it begins in."""
         recorder = self._recorder()
         if recorder is None:  # the last run ended in another thread just now
-            return () if iterable is None else iterable
+            return itertools.count() if iterable is None else iterable
         return loops.Loop(recorder, recorder.root, name, iterable, sys._getframe(2))

@@ -11,11 +11,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from rearview.errors import Damaged
 from rearview.model import ProcessIdentity, ProcessNumber, RunId
-from rearview.store import frames
+from rearview.store import atomic, frames, runs
+from rearview.store.layout import Store
 
 VARIABLE = "REARVIEW_RUN"
 """The one variable a run adds to the environment: `<run>/<process>/<launch>/<store>`. Children find their run by it."""
+
+
+Moment = tuple[float, int]
+"""The same moment by the wall clock (seconds) and by the monotonic one (nanoseconds)."""
 
 
 def boot_id() -> str:
@@ -49,10 +55,12 @@ class Launch:
     """Equal in all ranks of one launch, different between launches."""
     rank: int
     world: int
+    exact: bool
+    """The key is of this launch alone. Otherwise a later launch may have it again: on the same port, in the same shell."""
 
 
-def launch_of(environ: Mapping[str, str]) -> Launch | None:
-    """The launch this process is a rank of, if the environment says so."""
+def launch_of(environ: Mapping[str, str], parent: int) -> Launch | None:
+    """The launch this process is a rank of, if the environment says so. `parent` is the process that launched it."""
     for system, rank, world, marks in (
         ("torchrun", "RANK", "WORLD_SIZE", ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")),
         ("mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ("OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE")),
@@ -63,20 +71,47 @@ def launch_of(environ: Mapping[str, str]) -> Launch | None:
             number, total = int(environ[rank]), int(environ.get(world, "0"))
         except (KeyError, ValueError):
             continue
-        if total <= 1:
-            continue
+        if total <= 1 or (system == "slurm" and "SLURM_STEP_ID" not in environ):
+            continue  # a batch script has the variables of its job, but only what srun starts is a rank
         parts = [system, *(environ.get(mark, "") for mark in marks)]
-        if system != "slurm" and _one_node(environ, total):
+        one_node = system != "slurm" and _one_node(environ, total)
+        if one_node:
             # Ports and ids are reused from launch to launch; the launcher's own process is not.
-            parent = os.getppid()
             parts += [socket.gethostname(), boot_id(), str(parent), str(started_at(parent))]
-        return Launch(hashlib.blake2b("|".join(parts).encode(), digest_size=8).hexdigest(), number, total)
+        key = hashlib.blake2b("|".join(parts).encode(), digest_size=8).hexdigest()
+        return Launch(key, number, total, exact=one_node or system == "slurm")
     return None
 
 
 def _one_node(environ: Mapping[str, str], world: int) -> bool:
     local = environ.get("LOCAL_WORLD_SIZE") or environ.get("OMPI_COMM_WORLD_LOCAL_SIZE") or environ.get("MPI_LOCALNRANKS")
     return local is not None and local == str(world)
+
+
+_STILL_WARM_S = 5.0
+_TICKS_S = 90.0
+
+
+def may_join(store: Store, run: RunId, number: ProcessNumber, *, exact: bool) -> bool:
+    """Whether a rank can take its place in a run: nobody has it, and the run is of this launch and not of an earlier one."""
+    folder = store.run(run)
+    if (folder / f"{number}-a1-0001.journal").exists():
+        return False
+    if not exact and (folder / "run.json").exists() and not _going_on(store, run):
+        return False
+    return atomic.claim(store.tmp / f"{run}-{number}.claim")
+
+
+def _going_on(store: Store, run: RunId) -> bool:
+    """Whether the process that began a run is alive; where that cannot be seen, whether somebody wrote of late."""
+    try:
+        who = runs.read_run(store, run)["process"]
+        newest = max(entry.stat().st_mtime for entry in os.scandir(store.run(run)))
+    except (OSError, Damaged, KeyError, ValueError):
+        return False
+    here = (who["host"], who["boot_id"]) == (socket.gethostname(), boot_id())
+    alive = here and started_at(who["pid"]) == who["started"]
+    return alive or time.time() - newest < (_STILL_WARM_S if here else _TICKS_S)
 
 
 @dataclass(frozen=True, slots=True)

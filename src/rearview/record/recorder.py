@@ -24,6 +24,7 @@ from rearview.record import loops, process
 from rearview.record.arguments import Given
 from rearview.record.definitions import Definitions, Left, Named, Waiting
 from rearview.record.loops import Loop, Node
+from rearview.record.process import Moment
 from rearview.record.trouble import Refusals, Trouble, is_ours
 from rearview.record.values import storable, without_dimensions
 from rearview.store import atomic, frames, objects
@@ -53,7 +54,7 @@ class Recorder:
 
     def __init__(
         self, store: Store, run: RunId, process: ProcessNumber, identity: ProcessIdentity, given: Given,
-        *, attempt: int = 1, rank: int | None = None, world: int | None = None, sync_always: bool = False,
+        *, attempt: int = 1, rank: int | None = None, world: int | None = None, sync_always: bool = False, began: Moment | None = None,
     ) -> None:  # fmt: skip
         self.store = store
         self.run = run
@@ -63,16 +64,16 @@ class Recorder:
         self.attempt = attempt
         self.root = Node(self, None, "", None)
         self.names_seen: set[str] = set()
-        self.wake: Callable[[], None] | None = None
+        self.wake: Callable[[], object] = int
         """Called when there is something for the keeper to do."""
         self._sync_always = sync_always
         self._blocks = itertools.count(1)
         self._ended = False
         self._refusals = Refusals()
         self._args: dict[str, Any] = {}
-        self._become(process, identity)
+        self._become(process, identity, began)
 
-    def _become(self, process: ProcessNumber, identity: ProcessIdentity) -> None:
+    def _become(self, process: ProcessNumber, identity: ProcessIdentity, began: Moment | None = None) -> None:
         """What a process has for itself, and a forked child anew."""
         self.process = process
         self.identity = identity
@@ -91,8 +92,7 @@ class Recorder:
         """The same object as `_defined.part`: what the hot path compares."""
         self._other_frames = 0
         """Frames that are no records."""
-        self._t0 = _now()
-        self._wall0 = time.time()
+        self._wall0, self._t0 = began or (time.time(), _now())
         self.trouble = Trouble(self.run, self.store.root)
         self._dormant = False
         """A forked child that has recorded nothing yet, and so has no journal."""
@@ -197,8 +197,7 @@ class Recorder:
     def _append(self, bodies: list[bytes], records: int) -> None:
         self.journal.append(bodies)
         self._other_frames += len(bodies) - records
-        if self.wake is not None:
-            self.wake()
+        self.wake()
 
     def _keep(self, data: bytes) -> str:
         key = objects.put(self.store, data, durable=self._sync_always)
@@ -278,15 +277,18 @@ class Recorder:
                 self._pending.append(Named(node, node.iteration, node.value))
 
     def arg(self, name: str, default: Any) -> Any:
-        """The value of an argument, recorded once."""
+        """The value of an argument, recorded the first time."""
+        value = self.given.value(name, default)
         with self.lock:
             if name not in self._args:
-                self._args[name] = self.given.value(name, default)
+                self._args[name] = value
                 flags = frames.IS_ARG | (frames.ARG_GIVEN if name in self.given.texts else 0)
-                self._record(self.root, name, self._args[name], flags)
-            return self._args[name]
+                self._record(self.root, name, value, flags)
+            else:
+                self.given.compare(name, self._args[name], value)
+        return value
 
-    # -- facts, parts, failures --------------------------------------------------------------------------------------
+    # -- facts, parts, failures, forks --------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Open the journal: from here on a kill loses nothing."""
@@ -371,7 +373,7 @@ class Recorder:
 
     def end(self, how: str, **facts: object) -> None:
         """Write how the run ended and close the journal."""
-        self.fact("end", how=how, wall=time.time(), at=self.elapsed_us(), **facts)
+        self.fact("end", how=how, wall=time.time(), at=self.elapsed_us(), lost=self.trouble.lost, **facts)
         with self.lock:
             self.trouble.retry_at = 0.0  # the last try, whenever the one before was
             self.flush()
@@ -384,8 +386,6 @@ class Recorder:
                 self.journal.close()
             except (OSError, RecordingFailed) as problem:
                 self.trouble.degrade(problem)
-
-    # -- fork --------------------------------------------------------------------------------------------------------
 
     def after_fork_in_child(self, process: ProcessNumber, identity: ProcessIdentity) -> None:
         """Join the run as a process of one's own, with a journal of one's own, opened at the first record."""

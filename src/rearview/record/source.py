@@ -43,6 +43,8 @@ def program() -> Program:
     file = getattr(main, "__file__", None)
     if file is not None and file == "<stdin>":
         return Program("stdin", None, "stdin")
+    if firsts.module is not None and not isinstance(file, str):
+        return Program("module", None, firsts.module, firsts.module)
     if spec is not None and isinstance(file, str):
         return Program("module", Path(os.path.abspath(file)), spec.name, spec.name.removesuffix(".__main__"))
     if isinstance(file, str) and os.path.exists(file):
@@ -94,6 +96,12 @@ def cells(shell: Any) -> dict[int, str]:
     """The executed cells in order, as they were at execution."""
     raw = shell.history_manager.input_hist_raw
     return {number: text for number, text in enumerate(raw) if number > 0 and text}
+
+
+def coming_cell(shell: Any, text: str) -> int:
+    """The number of the cell that is about to be executed, whether the history has it already or not."""
+    raw = shell.history_manager.input_hist_raw
+    return len(raw) - 1 if raw and raw[-1] == text else len(raw)
 
 
 def cell_path(number: int) -> str:

@@ -7,7 +7,6 @@ the folder. An fsync error is final for that file: it is raised, never retried.
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 
 
@@ -43,7 +42,7 @@ def sync_file(path: Path) -> None:
 def temp_name(tmp: Path) -> Path:
     """A fresh path under the store's `tmp/`."""
     tmp.mkdir(parents=True, exist_ok=True)
-    return tmp / f"{os.getpid()}-{secrets.token_hex(6)}"
+    return tmp / f"{os.getpid()}-{os.urandom(6).hex()}"
 
 
 def publish(path: Path, data: bytes | memoryview, *, tmp: Path, durable: bool = True, replace: bool = True) -> bool:
@@ -60,6 +59,16 @@ def publish(path: Path, data: bytes | memoryview, *, tmp: Path, durable: bool = 
         return adopt(temp, path, durable=durable, replace=replace)
     finally:
         temp.unlink(missing_ok=True)
+
+
+def claim(path: Path) -> bool:
+    """Be the first to make an empty file; False if somebody was."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+    except FileExistsError:
+        return False
+    return True
 
 
 def adopt(temp: Path, path: Path, *, durable: bool = True, replace: bool = True) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,11 +21,6 @@ FORMAT = 1
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base32: nothing to mistake when read aloud
 _ID_LENGTH = 12
-
-
-def new_run_id() -> RunId:
-    """A run id nobody has: 60 random bits."""
-    return RunId("r" + "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH)))
 
 
 def derived_run_id(key: str) -> RunId:
@@ -113,7 +107,7 @@ def create(root: Path) -> Store:
         root.mkdir(parents=True, exist_ok=True)
         store.runs.mkdir(exist_ok=True)
         atomic.publish(root / ".gitignore", b"*\n", tmp=store.tmp, replace=False)
-        facts = {"format": FORMAT, "id": secrets.token_hex(16), "made_by": "rearview"}
+        facts = {"format": FORMAT, "id": os.urandom(16).hex(), "made_by": "rearview"}
         atomic.publish(store.store_json, json.dumps(facts, indent=1).encode() + b"\n", tmp=store.tmp, replace=False)
     return open_store(root)
 
@@ -146,6 +140,8 @@ def locate(start: Path) -> Store:
     aside = fallback_root(project, os.environ)
     if (aside / "store.json").is_file():
         return open_store(aside)
+    if os.environ.get("REARVIEW_DIR"):
+        raise NoStore(f"there is no store in {project}, where REARVIEW_DIR points: record a run there first, or unset it")
     raise NoStore(
         f"no store in {start} or above: record a run first (`rearview run SCRIPT`), go to the project's folder, or set REARVIEW_DIR"
     )

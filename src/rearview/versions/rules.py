@@ -6,6 +6,8 @@ whatever else is said; `docs/formats/versions.md` lists these sets for people.
 
 from __future__ import annotations
 
+import re
+
 _SECRET_NAMES = frozenset(
     {
         *("netrc", ".netrc", "_netrc", ".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf", ".pypirc", ".npmrc", ".yarnrc", ".htpasswd"),
@@ -17,12 +19,17 @@ _SECRET_NAMES = frozenset(
 )
 _SECRET_STARTS = (
     *(".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "credentials", ".credentials", "secrets", ".secret", "client_secret"),
-    *("service_account", "service-account", "hf_token", "api_key", "apikey", "api-key", ".token", ".vault"),
+    *("service_account", "service-account", "hf_token", ".huggingface", "api_key", "apikey", "api-key", ".token", ".vault"),
 )
 _SECRET_ENDS = (
     *(".env", ".pem", ".key", ".p12", ".pfx", ".p8", ".jks", ".keystore", ".kdbx", ".ppk", ".gpg", ".pgp", ".keytab", ".ovpn"),
     *(".token", ".secret", ".secrets", ".apikey", ".tfvars", ".tfstate", ".tfstate.backup", "_token", "_token.txt", "_credentials.json"),
 )
+_SECRET_WORDS = (
+    *("api_key", "apikey", "api-key", "password", "passwd", "private_key", "private-key", "access_key", "secret_key"),
+    *("-key.json", "_key.json"),
+)
+"""Anywhere in the name of a file that is no Python source."""
 _SECRET_FOLDERS = frozenset(
     {
         *(".aws", ".ssh", ".gnupg", ".gpg", ".azure", ".gcloud", ".kube", ".docker", ".password-store"),
@@ -71,6 +78,8 @@ ENVIRONMENT_MARKS = ("pyvenv.cfg", "conda-meta")
 """A folder with one of these in it is a virtual environment."""
 
 _SNIFFED_BYTES = 8192
+_PRIVATE_KEY = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----(?:\\[nr]|\s)+[A-Za-z0-9+/=]")
+"""The mark with something behind it, in a text or in a JSON string. The mark alone is what programs look for."""
 
 
 def secret(path: str) -> bool:
@@ -80,13 +89,14 @@ def secret(path: str) -> bool:
         name in _SECRET_NAMES
         or name.startswith(_SECRET_STARTS)
         or name.endswith(_SECRET_ENDS)
+        or (not name.endswith(".py") and any(word in name for word in _SECRET_WORDS))
         or any(folder in _SECRET_FOLDERS for folder in folders)
     )
 
 
 def secret_content(data: bytes) -> bool:
     """Whether a file is a private key under some harmless name."""
-    return data.startswith(b"PuTTY-User-Key-File") or (data.startswith(b"-----BEGIN") and b"PRIVATE KEY" in data[:80])
+    return data.startswith(b"PuTTY-User-Key-File") or _PRIVATE_KEY.search(data) is not None
 
 
 def data(path: str) -> bool:

@@ -33,18 +33,18 @@ def test_a_strange_mark_is_none(text: str) -> None:
 
 
 def test_launches() -> None:
-    assert process.launch_of({}) is None
-    assert process.launch_of({"RANK": "x", "WORLD_SIZE": "2"}) is None
-    assert process.launch_of({"RANK": "0", "WORLD_SIZE": "1"}) is None
+    assert process.launch_of({}, 1) is None
+    assert process.launch_of({"RANK": "x", "WORLD_SIZE": "2"}, 1) is None
+    assert process.launch_of({"RANK": "0", "WORLD_SIZE": "1"}, 1) is None
     slurm = {"SLURM_PROCID": "3", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"}
-    found = process.launch_of(slurm)
+    found = process.launch_of(slurm, 1)
     assert found is not None
     assert (found.rank, found.world) == (3, 4)
-    same = process.launch_of({**slurm, "SLURM_PROCID": "0"})
-    other = process.launch_of({**slurm, "SLURM_STEP_ID": "1"})
+    same = process.launch_of({**slurm, "SLURM_PROCID": "0"}, 1)
+    other = process.launch_of({**slurm, "SLURM_STEP_ID": "1"}, 1)
     assert same is not None
     assert other is not None
     assert same.key == found.key != other.key
-    both = process.launch_of({**slurm, "RANK": "1", "WORLD_SIZE": "8", "MASTER_ADDR": "a", "MASTER_PORT": "1"})
+    both = process.launch_of({**slurm, "RANK": "1", "WORLD_SIZE": "8", "MASTER_ADDR": "a", "MASTER_PORT": "1"}, 1)
     assert both is not None
     assert (both.rank, both.world) == (1, 8), "torchrun inside Slurm: the inner launcher counts"

@@ -38,6 +38,7 @@ def test_not_secrets(path: str) -> None:
 def test_a_private_key_under_a_harmless_name() -> None:
     assert rules.secret_content(b"-----BEGIN OPENSSH PRIVATE KEY-----\nabc")
     assert rules.secret_content(b"-----BEGIN PRIVATE KEY-----\nabc")
+    assert rules.secret_content(b'notes first\n{"private_key": "-----BEGIN RSA PRIVATE KEY-----\\nMIIE"}')
     assert not rules.secret_content(b"-----BEGIN CERTIFICATE-----\nabc")
     assert not rules.secret_content(b"MARK = '-----BEGIN PRIVATE KEY-----'\n")
 
@@ -75,3 +76,13 @@ def test_new_files_in_skipped_folders(path: str) -> None:
 def test_binary_is_a_nul_among_the_first_bytes() -> None:
     assert rules.binary(b"a\0b")
     assert not rules.binary(b"a" * 8192 + b"\0")
+
+
+@pytest.mark.parametrize("path", ["gcp-key.json", "wandb_api_key.json", "password.yaml", ".huggingface.toml", "conf/my_password.txt"])
+def test_more_names_of_secrets(path: str) -> None:
+    assert rules.secret(path)
+
+
+@pytest.mark.parametrize("path", ["password_reset.py", "keys.json", "monkey.json"])
+def test_names_that_only_sound_like_it(path: str) -> None:
+    assert not rules.secret(path)

@@ -70,7 +70,7 @@ def test_secrets_data_binaries_and_large_files_are_left_out(store: Store) -> Non
     for name in (".env", "secrets.yaml", "a.csv", "weights.pt", "id_rsa"):
         (store.project / name).write_text("x")
     (store.project / "bin.json").write_bytes(b"a\0b")
-    (store.project / "key.md").write_text("-----BEGIN RSA PRIVATE KEY-----\n")
+    (store.project / "key.md").write_text("-----BEGIN RSA PRIVATE KEY-----\nMIIE")
     (store.project / "large.json").write_text("x" * 101)
     (store.project / "a.py").write_text("1")
     taken = take(store, limit_bytes=100)
