@@ -80,8 +80,8 @@ def _runs(store: Store) -> Iterator[Finding]:
             continue
         try:
             read_run(store, RunId(folder.name))
-        except Damaged as problem:
-            yield _damage(folder / "run.json", str(problem).partition(": ")[0].rpartition(" is ")[2] or "is damaged")
+        except (Damaged, OSError) as problem:
+            yield _damage(folder / "run.json", str(problem).removeprefix(f"{folder / 'run.json'} "))
         for path in sorted(folder.glob("*" + SUFFIX)):
             yield from _journal(path)
 

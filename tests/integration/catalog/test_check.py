@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from rearview.model import RunId
 from rearview.store import objects
 from rearview.store.check import check, remove_run, repair
 from rearview.store.layout import open_store
+from rearview.store.runs import read_run
 from rearview.testing.stores import StoreBuilder
 
 
@@ -94,6 +96,42 @@ def test_store_json_is_written_anew(builder: StoreBuilder) -> None:
     repair(builder.store)
     assert open_store(builder.store.root) and json.loads(builder.store.store_json.read_text())["format"] == 1
     assert (builder.store.root / "store.json.damaged").read_text() == "{"
+
+
+def test_flipped_bytes_of_run_json_are_found(builder: StoreBuilder) -> None:
+    path = builder.store.run(builder.runs[0].run) / "run.json"
+    whole = path.read_bytes()
+    for at in range(0, len(whole), 7):
+        flip(path, at)
+        if json.loads(whole) == _json(path):
+            continue  # white space
+        (finding,) = check(builder.store)
+        assert finding.path == path and finding.severity == "damage", path.read_bytes()
+        with pytest.raises(Damaged, match="run.json"):
+            read_run(builder.store, builder.runs[0].run)
+        path.write_bytes(whole)
+    assert check(builder.store) == [] and list(json.loads(whole))[-1] == "checksum"
+
+
+def _json(path: Path) -> object:
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError:
+        return None
+
+
+def test_a_run_json_without_a_checksum_is_read(builder: StoreBuilder) -> None:
+    path = builder.store.run(builder.runs[0].run) / "run.json"
+    facts = json.loads(path.read_bytes())
+    del facts["checksum"]
+    path.write_text(json.dumps(facts))
+    assert read_run(builder.store, builder.runs[0].run)["filename"] == "train.py" and check(builder.store) == []
+
+
+@pytest.mark.parametrize("name", ["caf\u00e9", "\ud800", "nan", "a\u2028b"])
+def test_any_text_has_a_checksum_that_holds(builder: StoreBuilder, name: str) -> None:
+    run = builder.run(name=name, environment={"x": math.nan, "y": -0.0, "z": 1e300, "k": {"b": 1, "a": [None, True]}}).run
+    assert read_run(builder.store, run)["name"] == name and check(builder.store) == []
 
 
 def test_leftovers_go_when_they_are_old(builder: StoreBuilder) -> None:
