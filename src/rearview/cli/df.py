@@ -17,7 +17,7 @@ from rearview.errors import EXIT_DIFFERENCES, EXIT_NOTHING_MATCHED, EXIT_OK, Usa
 @options.limit(None, "At most N rows; 0 for all. On the screen the first and last ones, 40 unless told; else the first N, all unless told.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV; text that a spreadsheet would run gets a leading apostrophe.")
 @options.as_json
-@click.option("--parquet", metavar="FILE", type=click.Path(path_type=Path), help="Write a Parquet file.")
+@click.option("--parquet", metavar="FILE", type=click.Path(path_type=Path), help="Write a Parquet file; no other file is overwritten.")
 @options.color
 @click.pass_context
 def command(
@@ -37,17 +37,20 @@ def command(
     steps. --where filters rows. The exit code is 1 if something was never logged or bytes are damaged, 3 if there is
     no row at all.
     """
-    from rearview.cli import damage, opening, tabular
+    from rearview.cli import damage, opening, tabular, target
 
     if as_csv + as_json + (parquet is not None) > 1:
         raise UsageError("--csv, --json and --parquet exclude each other: choose one")
     if parquet is not None and limit is not None:
         raise UsageError("--limit does not go with --parquet: use --where to write less")
+    if parquet is not None:
+        target.check(parquet, ".parquet")
     with opening.catalog() as catalog:
         table = catalog.table(list(names), where=where, run=run_ref)
         tabular.notes(table)
         if parquet is not None:
-            table.write_parquet(parquet)
+            with target.written(parquet):
+                table.write_parquet(parquet)
             screen.note(f"wrote {text.count(len(table), 'row')} to {text.escape(str(parquet))}")
         elif as_csv:
             tabular.write_csv(table, limit)

@@ -44,11 +44,13 @@ def command(
     Across goes the innermost loop if its numbers rise within each run, else the number of the value in its run; --x
     names another. Pictures need matplotlib (`pip install rearview-ml[plot]`).
     """
-    from rearview.cli import figure, opening
+    from rearview.cli import figure, opening, target
 
     if to is not None and as_json:
         raise UsageError("--json and -o exclude each other: choose one")
     kind = figure.kind_of(to) if to is not None else ""
+    if to is not None:
+        target.check(to, kind)
     with opening.catalog() as catalog:
         drawables = [_drawable(catalog, name, x, run_ref, where, limit) for name in names]
         drawn = {series.run for drawable in drawables for series in drawable.series}
@@ -63,7 +65,9 @@ def command(
         output.write("rearview.plot/1", charts=[_as_json(drawable) for drawable in drawables])
     elif to is not None:
         panels = [figure.Panel(d.name, d.x_title, _lines(d, labels)) for d in drawables]
-        to.write_bytes(figure.render(panels, kind))
+        picture = figure.render(panels, kind)
+        with target.written(to):
+            to.write_bytes(picture)
         screen.note(f"wrote {text.escape(str(to))}")
     else:
         view = screen.of_stdout(color)
