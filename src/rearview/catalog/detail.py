@@ -84,7 +84,8 @@ def detail(store: Store, places: Places, info: RunInfo) -> RunDetail:
         run_json = read_run(store, info.run)
     except (Damaged, OSError):
         run_json = {}
-    found = RunDetail(info, run_json, dict(run_json.get("environment") or {}), run_json.get("git"))
+    environment, git = run_json.get("environment"), run_json.get("git")
+    found = RunDetail(info, run_json, dict(environment) if isinstance(environment, dict) else {}, git if isinstance(git, dict) else None)
     for fact in _facts(places, info.run):
         _take(found, fact)
     found.processes = _processes(places, info.run)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -36,8 +37,8 @@ class RunInfo:
     tags: list[str]
     notes: str | None
     projid: str
-    tstamp: dt.datetime
-    """UTC, aware."""
+    tstamp: dt.datetime | None
+    """The start: UTC, aware. None where `run.json` cannot be read."""
     filename: str
     version: VersionId | None
     how: str
@@ -73,13 +74,36 @@ def process_order(number: str) -> tuple[Any, ...]:
     return tuple(fields)
 
 
-def parse_tstamp(text: object) -> dt.datetime:
-    """The start of a run as an aware UTC time; the epoch if `run.json` is damaged."""
+def listed_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """What lists need of `run.json`, each of the kind it should have whatever JSON stands there."""
+    taken: dict[str, Any] = {key: _text(facts.get(key)) for key in RUN_KEYS}
+    for key in ("tags", "argv"):
+        given = facts.get(key)
+        listed = given if isinstance(given, list) else [] if given is None else [given]
+        taken[key] = [_text(item) or "" for item in listed]
+    parent, git, place = facts.get("parent"), facts.get("git"), facts.get("place")
+    taken["parent"] = {"run": _text(parent.get("run"))} if isinstance(parent, dict) else None
+    taken["git"] = git if isinstance(git, dict) else None
+    taken["place"] = place if isinstance(place, int) else 0
+    return taken
+
+
+def _text(value: object) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def tstamp_of(text: object) -> dt.datetime | None:
+    """The start of a run as an aware UTC time; None if nothing says it."""
     try:
         when = dt.datetime.fromisoformat(str(text))
-    except ValueError:
-        return dt.datetime.fromtimestamp(0, dt.UTC)
-    return (when if when.tzinfo else when.replace(tzinfo=dt.UTC)).astimezone(dt.UTC)
+        return (when if when.tzinfo else when.replace(tzinfo=dt.UTC)).astimezone(dt.UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def parse_tstamp(text: object) -> dt.datetime:
+    """The start of a run for putting runs in order: one whose start is unknown comes before all others."""
+    return tstamp_of(text) or dt.datetime.fromtimestamp(0, dt.UTC)
 
 
 def describe(store: Store, run: RunId, facts: dict[str, Any], parts: Parts, alive: Alive, now_wall: float) -> RunInfo:
@@ -89,16 +113,16 @@ def describe(store: Store, run: RunId, facts: dict[str, Any], parts: Parts, aliv
     args = args_of(parts)
     parent = facts.get("parent")
     return RunInfo(
-        run=run, name=facts.get("name"), tags=list(facts.get("tags") or []), notes=facts.get("notes"),
-        projid=str(facts.get("projid") or ""), tstamp=parse_tstamp(facts.get("tstamp")), filename=str(facts.get("filename") or ""),
+        run=run, name=facts.get("name"), tags=facts.get("tags") or [], notes=facts.get("notes"),
+        projid=str(facts.get("projid") or ""), tstamp=tstamp_of(facts.get("tstamp")), filename=str(facts.get("filename") or ""),
         version=versions[-1].get("version") if versions else facts.get("version"), how=str(facts.get("how") or ""),
         status=status.status, detail=status.detail, duration_s=status.duration_s,
         args={name: present(store, _value(data)) for name, (data, _) in args.items()},
         last={name: present(store, _value(data)) for name, data in _last_of(parts).items()},
         records=sum(entry["records"] for _, entry in parts),
         size_bytes=sum(entry["size"] for _, entry in parts) + int(facts.get("size_bytes") or 0),
-        place=int(facts.get("place") or 0), parent=parent.get("run") if isinstance(parent, dict) else None,
-        argv=list(facts.get("argv") or []), given=frozenset(name for name, (_, given) in args.items() if given),
+        place=facts.get("place") or 0, parent=parent["run"] if parent else None,
+        argv=facts.get("argv") or [], given=frozenset(name for name, (_, given) in args.items() if given),
     )  # fmt: skip
 
 

@@ -292,6 +292,20 @@ def test_detail_of_a_failed_run(builder: StoreBuilder) -> None:
     assert series.values[0] == 0.0 and series.values[-1] == 1999.0 and len(series.values) <= 512
 
 
+def test_a_run_with_odd_facts_is_listed(builder: StoreBuilder) -> None:
+    odd = {"name": 5, "tags": [1, None], "notes": {"a": 1}, "argv": [1], "place": "first", "environment": [1], "git": 3, "parent": "x"}
+    process = builder.run(**odd).process()
+    process.log("a", 1)
+    process.end()
+    with Catalog(builder.store) as catalog:
+        (info,) = catalog.runs()
+        assert (info.name, info.tags, info.notes, info.argv, info.place, info.parent) == ("5", ["1", ""], '{"a": 1}', ["1"], 0, None)
+        assert catalog.run("5") == info and catalog.run_detail("last").environment == {}
+        with pytest.raises(NoSuchRun):
+            catalog.run("nobody")
+        assert catalog.sql("SELECT name FROM runs").rows() == [("5",)] and len(catalog.runs(where="name = '5'")) == 1
+
+
 def test_an_empty_store_answers(builder: StoreBuilder) -> None:
     with Catalog(builder.store) as catalog:
         assert catalog.runs() == [] and catalog.names() == [] and len(catalog.table(["loss"])) == 0

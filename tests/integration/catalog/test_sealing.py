@@ -232,3 +232,28 @@ def test_a_damaged_run_json_costs_only_what_it_said(builder: StoreBuilder) -> No
         assert len(catalog.table(["loss"])) == 18
         assert any("run.json is damaged" in sentence for sentence in catalog.damage())
         assert len(catalog.runs()) == 3
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_what_a_damaged_run_json_said_is_unknown(tmp_path: Path, runs: int) -> None:
+    builder = StoreBuilder(tmp_path / "own")
+    for _ in range(runs):
+        process = builder.run(name="x").process()
+        process.log("a", 1.0)
+        process.end()
+    path = builder.store.run(builder.runs[0].run) / "run.json"
+    path.write_bytes(path.read_bytes().replace(b"train.py", b"brain.py"))
+    with Catalog(builder.store) as catalog:
+        table = catalog.table(["a"])
+        row = table.dicts()[0]
+        assert (row["projid"], row["filename"], row["tstamp"], row["a"]) == (None, None, None, 1.0)
+        assert any("run.json is damaged" in note and "unknown" in note for note in table.notes)
+        frame = table.to_pandas()
+        assert frame["tstamp"].isna()[0] and frame["filename"].isna()[0] and str(frame["tstamp"].dtype).startswith("datetime64[us")
+        assert table.to_polars()["tstamp"][0] is None and table.to_arrow()["tstamp"][0].as_py() is None
+        table.write_parquet(path.parent / "t.parquet")
+        assert catalog.sql("SELECT tstamp, filename, projid FROM logs").rows()[0] == (None, None, None)
+        assert catalog.sql("SELECT tstamp, filename, projid FROM runs WHERE name IS NULL").rows() == [(None, None, None)]
+        assert catalog.table(["a"], where="tstamp < '1980-01-01'").rows() == []
+        (info,) = [info for info in catalog.runs() if info.run == builder.runs[0].run]
+        assert info.tstamp is None and info.name is None

@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from rearview.catalog.runs import args_of, parse_tstamp, process_order, resolve
+from rearview.catalog.runs import RUN_KEYS, args_of, listed_facts, parse_tstamp, process_order, resolve, tstamp_of
 from rearview.errors import NoSuchRun
 from rearview.model import RunId
 from rearview.store.encoding import encode
@@ -56,8 +56,18 @@ def test_processes_are_ordered_by_rank_and_fork() -> None:
     assert sorted(given, key=process_order) == ["0", "0.2", "0.2.1", "0.10", "0.s1", "1", "2", "10"]
 
 
-def test_a_damaged_time_is_the_epoch() -> None:
-    assert parse_tstamp("not a time") == dt.datetime.fromtimestamp(0, dt.UTC)
+@pytest.mark.parametrize("text", ["not a time", None, 5, "", "0001-01-01T00:00:00+23:59"])
+def test_a_damaged_time_is_unknown_and_comes_first(text: object) -> None:
+    assert tstamp_of(text) is None and parse_tstamp(text) == dt.datetime.fromtimestamp(0, dt.UTC)
+
+
+@pytest.mark.parametrize("odd", [5, 1.5, True, None, "x", ["a", 1], {"k": [1]}, [None], [[1]]])
+def test_any_json_in_run_json_is_listed(odd: object) -> None:
+    facts = listed_facts(dict.fromkeys(RUN_KEYS, odd))
+    for key in ("name", "notes", "projid", "tstamp", "filename", "version", "how", "module"):
+        assert facts[key] is None or isinstance(facts[key], str)
+    assert all(isinstance(item, str) for item in (*facts["tags"], *facts["argv"]))
+    assert isinstance(facts["place"], int) and (facts["parent"] is None or set(facts["parent"]) == {"run"})
     assert parse_tstamp("2026-06-23T12:00:00+02:00").hour == 10
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rearview.catalog.asking.engine import deadline, fill, user_error
 from rearview.catalog.asking.where import Clause, filtered, parse_clause
-from rearview.catalog.runs import RunInfo, parse_tstamp
+from rearview.catalog.runs import RunInfo, tstamp_of
 from rearview.catalog.sealing.sources import Sources
 from rearview.catalog.tables.fields import Field
 from rearview.catalog.tables.pivot import Pivot
@@ -181,10 +181,15 @@ def make_run_facts(places: Places) -> None:
     rows = []
     for run_ix, run in enumerate(places.runs):
         facts = places.sources.runs[run]
-        when = parse_tstamp(facts.get("tstamp")).astimezone().replace(tzinfo=None)
-        rows.append((run_ix, run, clean_text(str(facts.get("projid") or "")), when, clean_text(str(facts.get("filename") or ""))))
+        when = tstamp_of(facts.get("tstamp"))
+        local = when.astimezone().replace(tzinfo=None) if when else None
+        rows.append((run_ix, run, _clean(facts.get("projid")), local, _clean(facts.get("filename"))))
     kinds = {"run_ix": "INTEGER", "run": "VARCHAR", "projid": "VARCHAR", "tstamp": "TIMESTAMP", "filename": "VARCHAR"}
     fill(places.connection, "run_facts", kinds, rows)
+
+
+def _clean(text: str | None) -> str | None:
+    return None if text is None else clean_text(text)
 
 
 def _make_run_columns(asking: Asking) -> None:
@@ -225,12 +230,12 @@ def _data(asking: Asking, pivot: Pivot, asked: Sequence[str]) -> PivotData:
     """The kept rows with their dimensions in front."""
     places = asking.places
     facts = [places.sources.runs[run] for run in places.runs]
-    times = local_times([parse_tstamp(fact.get("tstamp")) for fact in facts], local_zone())
+    times = local_times([tstamp_of(fact.get("tstamp")) for fact in facts], local_zone())
     dimensions = [
-        Dimension("projid", "text", "run_ix", [str(fact.get("projid") or "") for fact in facts]),
+        Dimension("projid", "text", "run_ix", [fact.get("projid") for fact in facts]),
         Dimension("run", "text", "run_ix", [str(run) for run in places.runs]),
-        Dimension("tstamp", "datetime", "run_ix", list(times)),
-        Dimension("filename", "text", "run_ix", [str(fact.get("filename") or "") for fact in facts]),
+        Dimension("tstamp", "datetime", "run_ix", times),
+        Dimension("filename", "text", "run_ix", [fact.get("filename") for fact in facts]),
     ]
     numbers = [number for _, number in places.processes]
     here = {numbers[rp] for (rp,) in places.connection.execute(f"SELECT DISTINCT rp FROM {asking.answer}").fetchall()}

@@ -165,7 +165,8 @@ def _runs_view(places: Places, runs: Iterable[RunInfo]) -> None:
     rows = []
     for info in runs:
         values = {key: getattr(info, key) for key in kinds}
-        values["tstamp"] = info.tstamp.astimezone().replace(tzinfo=None)
+        values["tstamp"] = info.tstamp.astimezone().replace(tzinfo=None) if info.tstamp else None
+        values["projid"], values["filename"] = info.projid or None, info.filename or None
         rows.append([_sql_text(value) for value in values.values()])
     fill(places.connection, "runs_", kinds, rows)
     _create(places, "runs", "SELECT * FROM runs_ ORDER BY tstamp, run")

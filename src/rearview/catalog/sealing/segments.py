@@ -17,7 +17,7 @@ from typing import Any
 from rearview.catalog.sealing.parse import PartSummary
 from rearview.store import atomic
 
-FORMAT = 1
+FORMAT = 2
 """Segments of another format are ignored and made again."""
 
 TABLES = ("records", "blocks", "values", "facts")

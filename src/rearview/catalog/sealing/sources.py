@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rearview.catalog.runs import RUN_KEYS, SUPERVISOR
+from rearview.catalog.runs import SUPERVISOR, listed_facts
 from rearview.catalog.sealing import segments
 from rearview.catalog.sealing.listing import Coverage, PartFile, cover, list_parts
 from rearview.catalog.sealing.parse import PartParser, null_sink
@@ -31,6 +31,7 @@ _UNUSED_AFTER_S = 600.0
 _PARSE_UP_TO_BYTES = 512 << 10
 _PARSE_UP_TO_PARTS = 64
 """A list of runs parses so much by itself; beyond it, it seals, so that the next list is quick."""
+_UNKNOWN = "the name, project, script and start of the run are unknown; restore the file from a copy"
 
 
 @dataclass(slots=True)
@@ -235,7 +236,7 @@ class Reader:
                 size = path.stat().st_size
             except (Damaged, OSError):
                 return {"damaged": True}
-            self._run_facts[run] = {**{key: facts.get(key) for key in RUN_KEYS}, "size_bytes": size}
+            self._run_facts[run] = {**listed_facts(facts), "size_bytes": size}
         return self._run_facts[run]
 
     def _sources(
@@ -245,7 +246,9 @@ class Reader:
         for segment, _ in taken:
             cached.update({run: facts for run, facts in segment.runs.items() if not facts.get("damaged")})
         runs = {run: cached.get(run) or self._facts(run) for run in parts}
-        damage = [f"runs/{run}/run.json is damaged" for run, facts in sorted(runs.items()) if facts.get("damaged")]
+        damage = [
+            f"runs/{run}/run.json is damaged or cannot be read: {_UNKNOWN}" for run, facts in sorted(runs.items()) if facts.get("damaged")
+        ]
         for (run, file), entry in sorted(entries.items()):
             damage += [f"runs/{run}/{file}: {sentence}" for sentence in entry["damage"]]
             if entry["lost"]:

@@ -44,8 +44,9 @@ def _pandas_dimension(column: Column, values: Any, spots: Any) -> Any:
 
     spots = numpy.asarray(spots)
     if column.type_name == "datetime":
-        index = pandas.DatetimeIndex(list(values)).as_unit("us") if len(values) else pandas.DatetimeIndex([], tz="UTC")
-        return pandas.Series(index.take(spots))
+        known = any(value is not None for value in values)
+        index = pandas.DatetimeIndex(list(values)) if known else pandas.DatetimeIndex([None] * len(values), tz="UTC")
+        return pandas.Series(index.as_unit("us").take(spots))
     taken = pandas.array(list(values), dtype="str").take(spots) if len(values) else pandas.array([], dtype="str")
     return pandas.Series(taken)
 

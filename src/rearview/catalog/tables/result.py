@@ -123,6 +123,6 @@ class PivotData:
         return array
 
 
-def local_times(times: Sequence[dt.datetime], zone: dt.tzinfo) -> list[dt.datetime]:
+def local_times(times: Sequence[dt.datetime | None], zone: dt.tzinfo) -> list[dt.datetime | None]:
     """Instants as they are shown."""
-    return [time.astimezone(zone) for time in times]
+    return [time.astimezone(zone) if time else None for time in times]
