@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 KINDS = (".png", ".svg", ".html")
 _LEGEND_LINES = 20
+_TITLE = 80
+"""Columns of a title; more would not fit into the picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +75,16 @@ def _draw(figure: Figure, panels: Sequence[Panel]) -> None:
             marker = "o" if len(line.points) == 1 else ""
             (handle,) = axes.plot([x for x, _ in line.points], [y for _, y in line.points], marker=marker, linewidth=1.4)
             handles.append(handle)
-        axes.set_title(text.escape(panel.title), fontsize=11, loc="left")
-        axes.set_xlabel(text.escape(panel.x_title))
+        axes.set_title(_short(panel.title), fontsize=11, loc="left")
+        axes.set_xlabel(_short(panel.x_title))
         axes.grid(True, alpha=0.3)
         labels = [f" {text.escape(line.label)}" for line in panel.lines]  # a label that begins with _ would be left out
         if labels:
             axes.legend(handles[:_LEGEND_LINES], labels[:_LEGEND_LINES], fontsize=8)
+
+
+def _short(title: str) -> str:
+    return text.shorten(text.escape(title), _TITLE)
 
 
 _STYLE = "body{font:14px system-ui,sans-serif;margin:2em;max-width:70em}svg{max-width:100%;height:auto}\
@@ -87,7 +93,7 @@ table{border-collapse:collapse}td,th{padding:.2em .8em;text-align:left;border-bo
 
 def _page(panels: Sequence[Panel], drawing: str) -> str:
     """One HTML page. Nothing in it runs, and nothing is fetched: the policy forbids both."""
-    title = html.escape(", ".join(text.escape(panel.title) for panel in panels))
+    title = html.escape(", ".join(_short(panel.title) for panel in panels))
     picture = drawing[drawing.index("<svg") :]  # without the XML heading, which has no place in HTML
     rows = "".join(_row(panel, line) for panel in panels for line in panel.lines)
     return (
@@ -101,5 +107,5 @@ def _page(panels: Sequence[Panel], drawing: str) -> str:
 
 def _row(panel: Panel, line: Line) -> str:
     last = text.number(line.points[-1][1]) if line.points else ""
-    cells = [text.escape(panel.title), text.escape(line.label), str(len(line.points)), last]
+    cells = [_short(panel.title), text.escape(line.label), str(len(line.points)), last]
     return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>\n"

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rearview.catalog.runs import RunInfo
 
 LIMIT = 12
+NAME, ARGS = 28, 36
+"""Columns that a run's name and its args may take in the label of a line: a legend must leave room for the picture."""
 COLOURS = ("cyan", "yellow", "magenta", "green", "red", "blue", "bright_cyan", "bright_yellow", "bright_magenta", "bright_green")
 
 
@@ -55,11 +57,10 @@ def command(
         drawables = [_drawable(catalog, name, x, run_ref, where, limit) for name in names]
         drawn = {series.run for drawable in drawables for series in drawable.series}
         runs = {str(run.run): run for run in catalog.runs() if run.run in drawn}
-    for drawable in drawables:
-        if drawable.not_numbers:
-            screen.note(f"rearview: {text.count(drawable.not_numbers, 'value')} of {text.escape(drawable.name)} left out: not a number")
     if not drawn:
-        raise NotFound(f"nothing to draw: no numbers were logged as {', '.join(names)}{' there' if where or run_ref else ''}")
+        raise NotFound(_nothing(drawables, bool(where or run_ref)))
+    for note in (note for drawable in drawables for note in _left_out(drawable)):
+        screen.note(f"rearview: {note}")
     labels = _labels(runs)
     if as_json:
         output.write("rearview.plot/1", charts=[_as_json(drawable) for drawable in drawables])
@@ -81,6 +82,9 @@ def _drawable(catalog: Catalog, name: str, x: str | None, run: str | None, where
     asked = [name]
     table = catalog.table(asked, where=where, run=run)
     if x is not None and x not in table.names:  # no loop around the name, so a name that was logged too
+        if not _was_logged(catalog, x):  # a loop around other names
+            beside = series.drawable(asked, table.names, table.rows(), None)
+            return Drawable(name, x, [], beside.not_numbers, sum(len(one.points) for one in beside.series))
         asked = [name, x]
         table = catalog.table(asked, where=where, run=run)
     tabular.notes(table)
@@ -91,7 +95,34 @@ def _drawable(catalog: Catalog, name: str, x: str | None, run: str | None, where
         earlier = text.count(len(runs) - len(newest), "earlier run")
         screen.note(f"rearview: {earlier} of {text.escape(name)} not drawn, --limit 0 for all")
     shown = [one for one in found.series if one.run in newest]
-    return Drawable(found.name, found.x_title, shown, found.not_numbers)
+    return Drawable(found.name, found.x_title, shown, found.not_numbers, found.off_axis)
+
+
+def _was_logged(catalog: Catalog, x: str) -> bool:
+    """Whether a name was logged; if not, it is a loop somewhere, or it is not known at all and said to be so."""
+    import difflib
+
+    known = catalog.names()
+    logged = {one.name for one in known}
+    loops = {loop for one in known for loop in one.shape}
+    if x in logged or x in loops:
+        return x in logged
+    near = difflib.get_close_matches(x, sorted(logged | loops), 3)
+    hint = f"did you mean {', '.join(near)}?" if near else "`rearview show last` lists what the newest run logged"
+    raise NotFound(f"nothing was logged as {x!r}, and no loop is called so: {hint}")
+
+
+def _nothing(drawables: Sequence[Drawable], chosen: bool) -> str:
+    there = " there" if chosen else ""
+    beside = [drawable.name for drawable in drawables if drawable.off_axis]
+    if beside:
+        return f"nothing to draw: {drawables[0].x_title} has no numbers beside {', '.join(beside)}{there}"
+    return f"nothing to draw: no numbers were logged as {', '.join(drawable.name for drawable in drawables)}{there}"
+
+
+def _left_out(drawable: Drawable) -> list[str]:
+    why = {"not a number": drawable.not_numbers, f"no number of {text.escape(drawable.x_title)} beside them": drawable.off_axis}
+    return [f"{text.count(many, 'value')} of {text.escape(drawable.name)} left out: {reason}" for reason, many in why.items() if many]
 
 
 def _labels(runs: Mapping[str, RunInfo]) -> dict[str, str]:
@@ -101,8 +132,8 @@ def _labels(runs: Mapping[str, RunInfo]) -> dict[str, str]:
     differ = [name for name in sorted(names) if len({repr(run.args.get(name)) for run in runs.values()}) > 1]
     labels = {}
     for key, run in runs.items():
-        args = text.pairs({name: run.args[name] for name in differ if name in run.args}, 40)
-        labels[key] = "  ".join(part for part in (short(key), run.name or "", args) if part)
+        args = text.pairs({name: run.args[name] for name in differ if name in run.args}, ARGS)
+        labels[key] = "  ".join(part for part in (short(key), text.shorten(text.escape(run.name or ""), NAME), args) if part)
     return labels
 
 
@@ -120,7 +151,8 @@ def _as_json(drawable: Drawable) -> output.Json:
 
 def _in_terminal(drawable: Drawable, labels: Mapping[str, str], view: screen.Screen) -> list[str]:
     lines = _lines(drawable, labels)
-    title = f"{text.escape(drawable.name)}  by {text.escape(drawable.x_title)}"
+    across = text.shorten(text.escape(drawable.x_title), view.width // 3)
+    title = f"{text.shorten(text.escape(drawable.name), view.width - text.width(across) - 5)}  by {across}"
     height = max(6, min(16, view.height - len(lines) - 6))
     paint = (lambda char, k: view.paint(char, COLOURS[k % len(COLOURS)])) if view.colour else None
     return [view.paint(title, "head"), *chart.draw(lines, view.width, height, paint), *_legend(lines, view)]

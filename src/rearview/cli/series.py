@@ -42,6 +42,8 @@ class Drawable:
     series: list[Series]
     not_numbers: int
     """Values that were left out because they are no numbers."""
+    off_axis: int = 0
+    """Numbers that were left out because what goes across has no number beside them."""
 
 
 def as_number(value: object) -> float | None:
@@ -70,19 +72,21 @@ def drawable(asked: Sequence[str], columns: Sequence[str], rows: Sequence[tuple[
             groups.setdefault((row[run_at], "" if process_at is None else str(row[process_at])), []).append(row)
     x_title, x_at = _across(asked, columns, at, groups, x)
     series = []
-    lost = 0
+    not_numbers = off_axis = 0
     for (run, process), of_run in groups.items():
         points: list[Point] = []
         for k, row in enumerate(of_run):
             across = float(k) if x_at is None else as_number(row[x_at])
             up = as_number(row[at])
-            if across is None or up is None:
-                lost += 1
+            if up is None:
+                not_numbers += 1
+            elif across is None:
+                off_axis += 1
             else:
                 points.append((across, up))
         if points:
             series.append(Series(run, points, process))
-    return Drawable(name, x_title, series, lost)
+    return Drawable(name, x_title, series, not_numbers, off_axis)
 
 
 def _column_of(asked: Sequence[str], number: int, columns: Sequence[str]) -> int:
