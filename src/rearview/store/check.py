@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 import time
@@ -27,6 +28,9 @@ from rearview.store.runs import list_runs, read_run
 
 STALE_AFTER_S = 24 * 3600.0
 """An unfinished file older than this belongs to nobody."""
+_IGNORE = b"*\n"
+_STORE_ID = re.compile(r"[0-9a-f]{32}")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class Finding:
 def check(store: Store) -> list[Finding]:
     """Everything that is wrong, in the order of the folders."""
     found: list[Finding] = []
-    for look in (_store_json, _runs, _objects, _code, _segments, _leftovers):
+    for look in (_ignore, _store_json, _runs, _objects, _code, _refs, _segments, _leftovers):
         found += look(store)
     return found
 
@@ -55,13 +59,28 @@ def _note(path: Path, problem: str) -> Finding:
     return Finding(path, problem, "note")
 
 
+def _content(path: Path) -> bytes | None:
+    """The bytes of a small file; None if it is missing or cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _ignore(store: Store) -> Iterator[Finding]:
+    if _content(store.root / ".gitignore") != _IGNORE:
+        yield _note(store.root / ".gitignore", "is not a line with *: git would take the store for a part of the project")
+
+
 def _store_json(store: Store) -> Iterator[Finding]:
     try:
         facts = json.loads(store.store_json.read_bytes())
-        if not isinstance(facts["format"], int) or not isinstance(facts["id"], str):
+        if not isinstance(facts["format"], int) or not _STORE_ID.fullmatch(facts["id"]):
             yield _damage(store.store_json, "does not say the format and the id of the store")
     except FileNotFoundError:
         yield _damage(store.store_json, "is missing")
+    except OSError as problem:
+        yield _damage(store.store_json, f"cannot be read: {problem.strerror}")
     except (ValueError, KeyError, TypeError):
         yield _damage(store.store_json, "cannot be read as JSON")
 
@@ -139,6 +158,20 @@ def _code(store: Store) -> Iterator[Finding]:
                 continue
 
 
+def _refs(store: Store) -> Iterator[Finding]:
+    """A version's ref is named by the commit it holds; HEAD and config make the folder a repository of git's."""
+    versions = store.code / "refs" / "versions"
+    for path in sorted(versions.iterdir()) if versions.is_dir() else ():
+        if not _COMMIT.fullmatch(path.name):
+            yield _note(path, "is not named like a version")
+        elif _content(path) != path.name.encode() + b"\n":
+            yield _damage(path, "does not hold the version it is named by")
+    if any(len(folder.name) == 2 for folder in _folders(store.code / "objects")):
+        for name in ("HEAD", "config"):
+            if not (store.code / name).is_file():
+                yield _damage(store.code / name, "is missing: git cannot read the source versions; restore it from a copy")
+
+
 def _segments(store: Store) -> Iterator[Finding]:
     """The index of a segment is a hash, a line break and JSON; `files` names each Parquet file with size and hash."""
     import xxhash
@@ -183,13 +216,32 @@ def _age_s(path: Path) -> float:
 def repair(store: Store) -> list[str]:
     """Do what can be done, and say what was done."""
     done: list[str] = []
+    done += _repair_ignore(store)
     done += _repair_store_json(store)
+    done += _repair_refs(store)
     for folder in _folders(store.runs):
         if (folder / "run.json").exists():
             for path in sorted(folder.glob("*" + SUFFIX)):
                 done += _repair_journal(store, path)
     done += _drop_segments(store)
     done += _drop_leftovers(store)
+    return done
+
+
+def _repair_ignore(store: Store) -> list[str]:
+    if not list(_ignore(store)):
+        return []
+    atomic.publish(store.root / ".gitignore", _IGNORE, tmp=store.tmp)
+    return [".gitignore was written anew: the store ignores itself"]
+
+
+def _repair_refs(store: Store) -> list[str]:
+    """The name says what the ref holds."""
+    done = []
+    for finding in _refs(store):
+        if finding.path.parent.name == "versions" and finding.severity == "damage":
+            atomic.publish(finding.path, finding.path.name.encode() + b"\n", tmp=store.tmp)
+            done.append(f"the ref of version {finding.path.name[:10]} was written anew")
     return done
 
 

@@ -36,9 +36,10 @@ def read_run(store: Store, run: RunId) -> dict[str, Any]:
     if not isinstance(facts, dict) or facts.get("run") != run:
         raise Damaged(f"{path} is damaged: it does not describe run {run}")
     last = next(reversed(facts))
-    if last == _CHECKSUM or _HEX.fullmatch(str(facts[last])):  # the second: flipped bytes in the word itself
-        if facts.pop(last) != _checksum(facts) or last != _CHECKSUM:
-            raise Damaged(f"{path} is damaged: its checksum does not fit; restore it from a copy, its journals are still readable")
+    if last != _CHECKSUM and not _HEX.fullmatch(str(facts[last])):  # a checksum under another word: flipped bytes in the word
+        return facts
+    if facts.pop(last) != _checksum(facts) or last != _CHECKSUM:
+        raise Damaged(f"{path} is damaged: its checksum does not fit; restore it from a copy, its journals are still readable")
     return facts
 
 

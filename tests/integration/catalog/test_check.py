@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import time
+import zlib
 from pathlib import Path
 
 import pytest
@@ -132,6 +134,49 @@ def test_a_run_json_without_a_checksum_is_read(builder: StoreBuilder) -> None:
 def test_any_text_has_a_checksum_that_holds(builder: StoreBuilder, name: str) -> None:
     run = builder.run(name=name, environment={"x": math.nan, "y": -0.0, "z": 1e300, "k": {"b": 1, "a": [None, True]}}).run
     assert read_run(builder.store, run)["name"] == name and check(builder.store) == []
+
+
+def test_a_store_that_does_not_ignore_itself(builder: StoreBuilder) -> None:
+    path = builder.store.root / ".gitignore"
+    for hurt in (path.unlink, lambda: path.write_text("*.tmp\n")):
+        hurt()
+        assert [(finding.path, finding.severity) for finding in check(builder.store)] == [(path, "note")]
+        assert len(repair(builder.store)) == 1 and path.read_bytes() == b"*\n" and check(builder.store) == []
+
+
+def test_a_malformed_store_id_is_found(builder: StoreBuilder) -> None:
+    for ident in (5, "", "../x", "G" * 32):
+        builder.store.store_json.write_text(json.dumps({"format": 1, "id": ident}))
+        assert [(finding.path, finding.severity) for finding in check(builder.store)] == [(builder.store.store_json, "damage")]
+
+
+def test_a_store_json_that_cannot_be_opened_is_found(builder: StoreBuilder) -> None:
+    builder.store.store_json.unlink()
+    builder.store.store_json.mkdir()
+    (finding,) = check(builder.store)
+    assert finding.path == builder.store.store_json and "cannot be read" in finding.problem
+
+
+def test_refs_of_versions_are_verified_and_written_anew(builder: StoreBuilder) -> None:
+    good, bad = builder.store.code / "refs" / "versions" / ("a" * 40), builder.store.code / "refs" / "versions" / ("b" * 40)
+    good.parent.mkdir(parents=True)
+    good.write_text("a" * 40 + "\n")
+    bad.write_text("a" * 40 + "\n")
+    assert [(finding.path, finding.severity) for finding in check(builder.store)] == [(bad, "damage")]
+    assert len(repair(builder.store)) == 1
+    assert bad.read_text() == "b" * 40 + "\n" and check(builder.store) == []
+
+
+def test_a_repository_without_its_head_is_found(builder: StoreBuilder) -> None:
+    data = b"blob 1\0x"
+    name = hashlib.sha1(data, usedforsecurity=False).hexdigest()
+    path = builder.store.code / "objects" / name[:2] / name[2:]
+    path.parent.mkdir(parents=True)
+    path.write_bytes(zlib.compress(data))
+    assert {finding.path.name for finding in check(builder.store)} == {"HEAD", "config"}
+    (builder.store.code / "HEAD").write_text("ref: refs/heads/main\n")
+    (builder.store.code / "config").write_text("[core]\n")
+    assert check(builder.store) == []
 
 
 def test_leftovers_go_when_they_are_old(builder: StoreBuilder) -> None:
