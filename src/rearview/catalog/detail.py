@@ -76,6 +76,8 @@ class RunDetail:
     series: list[Series] = field(default_factory=list)
     volatile: frozenset[str] = frozenset()
     """Names logged as not expected to repeat."""
+    lost: int = 0
+    """Records that could not be written."""
 
 
 def detail(store: Store, places: Places, info: RunInfo) -> RunDetail:
@@ -96,6 +98,7 @@ def detail(store: Store, places: Places, info: RunInfo) -> RunDetail:
         found.size_bytes = info.size_bytes
     found.series = _series(places, info.run)
     found.volatile = _volatile(places, info.run)
+    found.lost = info.lost
     return found
 
 

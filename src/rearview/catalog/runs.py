@@ -59,6 +59,8 @@ class RunInfo:
     argv: list[str] = field(default_factory=list)
     given: frozenset[str] = frozenset()
     """The arguments that were given, not left at their default."""
+    lost: int = 0
+    """Records that could not be written: the disk was full or failed."""
 
 
 Parts = Sequence[tuple[PartName, dict[str, Any]]]
@@ -123,7 +125,13 @@ def describe(store: Store, run: RunId, facts: dict[str, Any], parts: Parts, aliv
         size_bytes=sum(entry["size"] for _, entry in parts) + int(facts.get("size_bytes") or 0),
         place=facts.get("place") or 0, parent=parent["run"] if parent else None,
         argv=facts.get("argv") or [], given=frozenset(name for name, (_, given) in args.items() if given),
+        lost=sum(_lost(entry["facts"].get("end") or {}) for _, entry in parts),
     )  # fmt: skip
+
+
+def _lost(end: dict[str, Any]) -> int:
+    lost = end.get("lost")
+    return lost if isinstance(lost, int) and lost > 0 else 0
 
 
 def status_of(parts: Parts, alive: Alive, now_wall: float) -> Status:

@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rearview.errors import Damaged, NoSuchRun, StoreError
 from rearview.model import RunId
@@ -117,13 +118,19 @@ def _journal(path: Path) -> Iterator[Finding]:
     for sequence, body in frames.walk(data, reading):
         if body[0] == frames.FACT:
             try:
-                frames.read_fact(body)
+                yield from _lost(path, frames.read_fact(body))
             except Damaged as problem:
                 yield _damage(path, f"frame {sequence}: {problem}")
     for sentence in reading.damage:
         yield _damage(path, sentence)
     if reading.torn_bytes and not reading.closed:
         yield _note(path, f"ends with {reading.torn_bytes} bytes of an unfinished write: normal after a kill")
+
+
+def _lost(path: Path, fact: dict[str, Any]) -> Iterator[Finding]:
+    lost = fact.get("lost")
+    if fact["fact"] == "end" and isinstance(lost, int) and lost > 0:
+        yield _note(path, f"{lost} records of run {path.parent.name} could not be written while it ran: the disk was full or failed")
 
 
 def _objects(store: Store) -> Iterator[Finding]:

@@ -179,6 +179,16 @@ def test_a_repository_without_its_head_is_found(builder: StoreBuilder) -> None:
     assert check(builder.store) == []
 
 
+def test_records_that_could_not_be_written_are_said(builder: StoreBuilder) -> None:
+    process = builder.run().process()
+    process.log("x", 1)
+    process.end(lost=7)
+    (finding,) = check(builder.store)
+    assert finding.severity == "note" and "7 records" in finding.problem
+    with Catalog(builder.store) as catalog:
+        assert [info.lost for info in catalog.runs()] == [7, 0, 0] and catalog.run_detail("last").lost == 7
+
+
 def test_leftovers_go_when_they_are_old(builder: StoreBuilder) -> None:
     old, young = builder.store.tmp / "1-old", builder.store.tmp / "1-young"
     builder.store.tmp.mkdir(exist_ok=True)
