@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 
 import pytest
 
-from rearview.cli import main
+from rearview.cli import chart, figure, main
 from rearview.testing.stores import StoreBuilder
 
 
@@ -98,3 +99,14 @@ def test_long_names_are_short_in_pictures(long_names: Path, kind: str) -> None:
     page = (long_names / f"chart.{kind}").read_text()
     assert "a very long name" in page
     assert "a very long name " * 6 not in page
+
+
+def test_thirty_lines_look_different_and_a_long_legend_says_so(project: Path) -> None:
+    pytest.importorskip("matplotlib")
+    lines = [chart.Line(f"line {k}", [(0.0, float(k)), (1.0, k + 1.0)]) for k in range(30)]
+    drawing = figure.render([figure.Panel("x", "k", lines)], ".svg").decode()
+    ids = [f"line2d_{k}" for k in range(200)]
+    looks = [re.search(f'<g id="{one}">.*?style="(fill: none; [^"]*stroke: #[^"]*)"', drawing, re.DOTALL) for one in ids]
+    drawn = [look[1] for look in looks if look and "stroke-width: 1.4" in look[1]]
+    assert len(set(drawn)) == 30
+    assert "the first 20 of 30 lines" in drawing

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 KINDS = (".png", ".svg", ".html")
 _LEGEND_LINES = 20
+_COLOURS = 10
+"""Colours there are; lines beyond them are dashed, so that no two of thirty look the same."""
+_DASHES = ("-", "--", ":")
 _TITLE = 80
 """Columns of a title; more would not fit into the picture."""
 
@@ -70,17 +73,26 @@ def _saved(panels: Sequence[Panel], form: str) -> bytes:
 def _draw(figure: Figure, panels: Sequence[Panel]) -> None:
     for axes, panel in zip(figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels, strict=True):
         handles = []
-        for line in panel.lines:
+        for number, line in enumerate(panel.lines):
             # A single point makes no line: mark it.
             marker = "o" if len(line.points) == 1 else ""
-            (handle,) = axes.plot([x for x, _ in line.points], [y for _, y in line.points], marker=marker, linewidth=1.4)
+            dash = _DASHES[number // _COLOURS % len(_DASHES)]
+            (handle,) = axes.plot(
+                [x for x, _ in line.points],
+                [y for _, y in line.points],
+                marker=marker,
+                linewidth=1.4,
+                linestyle=dash,
+                color=f"C{number % _COLOURS}",
+            )
             handles.append(handle)
         axes.set_title(_short(panel.title), fontsize=11, loc="left")
         axes.set_xlabel(_short(panel.x_title))
         axes.grid(True, alpha=0.3)
         labels = [f" {text.escape(line.label)}" for line in panel.lines]  # a label that begins with _ would be left out
         if labels:
-            axes.legend(handles[:_LEGEND_LINES], labels[:_LEGEND_LINES], fontsize=8)
+            more = f"the first {_LEGEND_LINES} of {len(labels)} lines" if len(labels) > _LEGEND_LINES else None
+            axes.legend(handles[:_LEGEND_LINES], labels[:_LEGEND_LINES], fontsize=8, title=more, title_fontsize=8)
 
 
 def _short(title: str) -> str:
