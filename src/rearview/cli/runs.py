@@ -66,12 +66,7 @@ def how_it_ended(run: RunInfo, brief: bool = False) -> str:
     """`failed ValueError`, `killed SIGKILL`, `finished, 12 lost`; in brief, the type of an exception without its module."""
     detail = run.detail.rsplit(".", 1)[-1] if brief and run.status == "failed" else run.detail
     ended = f"{run.status} {detail}".rstrip()
-    return f"{ended}, {lost(run):,} lost" if lost(run) else ended
-
-
-def lost(run: RunInfo) -> int:
-    """How many records could not be written."""
-    return int(getattr(run, "lost", 0) or 0)
+    return f"{ended}, {run.lost:,} lost" if run.lost else ended
 
 
 def given_first(run: RunInfo) -> dict[str, object]:
@@ -100,7 +95,7 @@ def listing(runs: Sequence[RunInfo], earlier: int, view: screen.Screen, now: dt.
             run.name or "",
             run.filename or "",
             (run.version or "")[:8],
-            tables.Styled(how_it_ended(run, brief=True), "odd" if lost(run) else STATUS_STYLES.get(run.status, "")),
+            tables.Styled(how_it_ended(run, brief=True), "odd" if run.lost else STATUS_STYLES.get(run.status, "")),
             text.duration(run.duration_s),
             text.pairs(given_first(run), digits=4),
             text.pairs(run.last, digits=4),

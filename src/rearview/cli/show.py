@@ -95,9 +95,9 @@ def _header(run: RunInfo, detail: RunDetail) -> Facts:
 
 def _recorded(run: RunInfo, detail: RunDetail) -> tables.Cell:
     kept = f"{text.count(run.records, 'record')}, {text.size(detail.size_bytes)} on disk"
-    if not runs.lost(run):
+    if not run.lost:
         return kept
-    return tables.Styled(f"{kept}; {text.count(runs.lost(run), 'record')} could not be written", "odd")
+    return tables.Styled(f"{kept}; {text.count(run.lost, 'record')} could not be written", "odd")
 
 
 def _git(git: Mapping[str, object] | None) -> str:

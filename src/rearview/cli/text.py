@@ -208,13 +208,21 @@ def local(time: dt.datetime) -> dt.datetime:
     return time.astimezone()
 
 
-def moment(time: dt.datetime) -> str:
+UNKNOWN = "unknown"
+"""A moment that was lost with damaged bytes."""
+
+
+def moment(time: dt.datetime | None) -> str:
     """A moment in full, local time: `2026-11-15 21:55:03 +0100`."""
+    if time is None:
+        return UNKNOWN
     return local(time).strftime("%Y-%m-%d %H:%M:%S %z")
 
 
-def when(time: dt.datetime, now: dt.datetime) -> str:
+def when(time: dt.datetime | None, now: dt.datetime) -> str:
     """A moment at a glance, local time, at most 12 columns: `21:55:03`, `Nov 15 21:55`, `2025-11-15`."""
+    if time is None:
+        return UNKNOWN
     time, now = local(time), local(now)
     if time.date() == now.date():
         return time.strftime("%H:%M:%S")

@@ -1,7 +1,7 @@
 """The list of runs: what a row shows, what a narrow screen keeps."""
 
 import datetime as dt
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 
 import pytest
 
@@ -83,20 +83,8 @@ def test_a_name_gives_no_more_than_it_must() -> None:
     assert len(row) == 100 and "n" * 40 in row
 
 
-@dataclass(frozen=True, slots=True)
-class Lossy(RunInfo):
-    """A run of which records could not be written."""
-
-    lost: int = 50_081
-
-
-def lossy(**facts: object) -> Lossy:
-    known = {field.name: getattr(RUN, field.name) for field in fields(RUN)}
-    return Lossy(**{**known, "lost": 50_081, **facts})  # type: ignore[arg-type]
-
-
 def test_a_run_that_lost_records_is_marked() -> None:
-    run = lossy(status="finished", detail="")
+    run = replace(RUN, status="finished", detail="", lost=50_081)
     assert runs.how_it_ended(run) == "finished, 50,081 lost"
     for width in (80, 140):
         assert "finished, 50,081 lost" in runs.listing([run, RUN], 0, view(width), NOW)[1]
@@ -104,7 +92,8 @@ def test_a_run_that_lost_records_is_marked() -> None:
 
 
 def test_show_says_how_many_records_were_lost() -> None:
-    page = "\n".join(show.page(lossy(), RunDetail(lossy(), {}, {}, None), [], view(100)))
+    run = replace(RUN, lost=50_081)
+    page = "\n".join(show.page(run, RunDetail(run, {}, {}, None), [], view(100)))
     assert "100 records, 0 B on disk; 50,081 records could not be written" in page
     whole = "\n".join(show.page(RUN, RunDetail(RUN, {}, {}, None), [], view(100)))
     assert "could not be written" not in whole
@@ -121,6 +110,12 @@ def test_empty_columns_are_left_out_and_earlier_runs_counted() -> None:
     (first, head, _) = runs.listing([replace(RUN, name=None, args={})], 980, view(140), NOW)
     assert first == "... 980 earlier runs, --limit 0 for all"
     assert "name" not in head.split() and "args" not in head.split()
+
+
+def test_a_run_whose_start_is_unknown_is_listed() -> None:
+    run = replace(RUN, tstamp=None)
+    assert "unknown" in runs.listing([run], 0, view(80), NOW)[1].split()
+    assert "began         unknown" in show.page(run, RunDetail(run, {}, {}, None), [], view(100))
 
 
 def test_chosen_arguments_come_first() -> None:
