@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import compare, metrics, options, output, screen, tables, text
+from rearview.cli import compare, metrics, options, output, patch, screen, tables, text
 from rearview.cli.series import DIMENSIONS, as_number
 from rearview.errors import EXIT_DIFFERENCES, EXIT_OK, RearviewError
 
@@ -46,10 +46,11 @@ class Comparison:
 @click.command("diff", short_help="Compare two runs: args, environment, code, metrics.")
 @options.run_argument("left_ref")
 @options.run_argument("right_ref")
+@click.option("--full", is_flag=True, help="Show new and removed files whole, and on a terminal lines that are wider than it.")
 @options.as_json
 @options.color
 @click.pass_context
-def command(ctx: click.Context, left_ref: str, right_ref: str, as_json: bool, color: str) -> None:
+def command(ctx: click.Context, left_ref: str, right_ref: str, full: bool, as_json: bool, color: str) -> None:
     """Compare two runs: args, environment, code as a unified diff, metrics side by side.
 
     Exit code 0 if nothing differs, 1 if something does. Values marked volatile and the hash seed are shown but do not
@@ -63,7 +64,7 @@ def command(ctx: click.Context, left_ref: str, right_ref: str, as_json: bool, co
     if as_json:
         _write_json(found)
     else:
-        screen.write(_page(found, screen.of_stdout(color)))
+        screen.write(_page(found, screen.of_stdout(color), full))
     ctx.exit(EXIT_DIFFERENCES if found.differs else EXIT_OK)
 
 
@@ -131,11 +132,11 @@ def _write_json(found: Comparison) -> None:
     )
 
 
-def _page(found: Comparison, view: screen.Screen) -> list[str]:
+def _page(found: Comparison, view: screen.Screen, full: bool) -> list[str]:
     lines = [_heading("left ", found.left, view), _heading("right", found.right, view)]
     lines += _section("args", _sides(found.args, view), view)
     lines += _section("environment", _sides(found.environment, view), view)
-    lines += _section("code", _code_lines(found, view), view)
+    lines += _section("code", _code_lines(found, view, full), view)
     return lines + _section("metrics", _metric_lines(found.metrics, view), view)
 
 
@@ -174,16 +175,10 @@ def _side(value: object, there: bool) -> str:
     return "None" if value is None else repr(value) if isinstance(value, str) else text.value(value)
 
 
-_DIFF_STYLES = {"+++": "head", "---": "head", "@@": "place", "+": "added", "-": "removed"}
-
-
-def _code_lines(found: Comparison, view: screen.Screen) -> list[str]:
+def _code_lines(found: Comparison, view: screen.Screen, full: bool) -> list[str]:
     if found.code_problem:
         return [f"could not be compared: {text.escape(found.code_problem)}"]
-    lines = []
-    for line in text.escape_lines(found.code.rstrip("\n")) if found.code else ():
-        style = next((style for mark, style in _DIFF_STYLES.items() if line.startswith(mark)), "")
-        lines.append(view.paint(line, style))
+    lines = patch.lines(found.code, _narrower(view), full)
     if not lines and found.left.version != found.right.version:
         return ["the same files in two versions"]
     return lines
