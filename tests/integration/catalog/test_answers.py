@@ -306,6 +306,42 @@ def test_a_run_with_odd_facts_is_listed(builder: StoreBuilder) -> None:
         assert catalog.sql("SELECT name FROM runs").rows() == [("5",)] and len(catalog.runs(where="name = '5'")) == 1
 
 
+def test_columns_of_views_need_no_quotes(builder: StoreBuilder) -> None:
+    process = builder.run().process()
+    process.log("a", 1)
+    process.end()
+    with Catalog(builder.store) as catalog:
+        assert catalog.sql("SELECT logged_at FROM logs").rows()[0][0] is not None
+        for view in ("runs", "logs", "loops", "args", "checkpoints"):
+            names = catalog.sql(f"SELECT * FROM {view}").names
+            assert catalog.sql(f"SELECT {', '.join(names)} FROM {view}").names == names
+
+
+def test_what_an_iteration_is_called_is_not_made_up(builder: StoreBuilder) -> None:
+    process = builder.run().process()
+    for k, _ in enumerate(process.loop("batch", [object(), object(), object()])):
+        if k == 1:
+            process.log("a", 1)
+    for _ in process.loop("x", [0.5, -0.0]):
+        process.log("b", 1)
+    for _ in process.loop("n", range(5, 7)):
+        pass
+    for k, _ in enumerate(process.loop("step", range(5, 7))):
+        if k:
+            process.log("c", 1)
+    process.end()
+    with Catalog(builder.store) as catalog:
+
+        def called(loop: str) -> list[object]:
+            query = f"SELECT loop_value FROM loops WHERE loop_name = '{loop}' ORDER BY loop_iteration"
+            return [value for (value,) in catalog.sql(query).rows()]
+
+        assert called("batch") == [None, 1, None] and called("step") == [5, 6]
+        assert [repr(value) for value in called("x")] == ["0.5", "-0.0"]
+        assert [repr(row["x"]) for row in catalog.table(["b"]).dicts()] == ["0.5", "-0.0"]
+        assert [repr(value) for value in catalog.table(["b"]).to_pandas()["x"].tolist()] == ["0.5", "-0.0"]
+
+
 def test_an_empty_store_answers(builder: StoreBuilder) -> None:
     with Catalog(builder.store) as catalog:
         assert catalog.runs() == [] and catalog.names() == [] and len(catalog.table(["loss"])) == 0

@@ -242,7 +242,7 @@ def _logs_view(places: Places, value: str) -> None:
         ("value_float", f"CASE type WHEN {FLOAT} THEN f WHEN {INT} THEN coalesce(i::DOUBLE, f) END"),
         ("value_int", f"CASE type WHEN {INT} THEN i END"), ("value_text", f"CASE WHEN type >= {TEXT} THEN s END"), ("ordinal", "ord"),
         ("path", f"CASE WHEN {inside} THEN prefix || loop_name || ({_label('p', 'l.it', 'c')}) ELSE '' END"),
-        ('"at"', "wall + to_microseconds(us)"), ("volatile", "(flags & 1) <> 0"), ("is_arg", "(flags & 2) <> 0"),
+        ("logged_at", "wall + to_microseconds(us)"), ("volatile", "(flags & 1) <> 0"), ("is_arg", "(flags & 2) <> 0"),
     ]  # fmt: skip
     called = f"SELECT place, it, struct_pack(type := type, f := f, i := i, s := s) AS c FROM {places.called()}"
     _create(
@@ -274,14 +274,16 @@ def _loops_view(places: Places, value: str) -> None:
         ("ending", endings),
     ]  # fmt: skip
     has = "d.affine = 0 AND c.type IS NOT NULL"
+    known = "d.affine = 1 OR w.place IS NOT NULL"  # else nothing says what the iteration is called: the journal never met it
     typed = [
-        ("type", f"CASE WHEN {has} THEN c.type ELSE {INT} END"), ("f", "c.f"), ("s", "c.s"),
+        ("type", f"CASE WHEN {has} THEN c.type WHEN {known} THEN {INT} ELSE {NONE} END"), ("f", "c.f"), ("s", "c.s"),
         ("i", f"CASE WHEN {has} THEN c.i WHEN d.affine = 1 THEN {_number('d', 'd.it')} ELSE d.it END"),
     ]  # fmt: skip
     _create(
         places, "loops",
         f"SELECT {listed(columns)} FROM (SELECT d.*, {listed(typed)} FROM (SELECT *, unnest(range(begun)) AS it FROM ({counted})) d "
-        f"LEFT JOIN {places.called()} c ON c.place = d.place AND c.it = d.it) "
+        f"LEFT JOIN {places.called()} c ON c.place = d.place AND c.it = d.it "
+        f"LEFT JOIN (SELECT DISTINCT place, it FROM ({seen})) w ON w.place = d.place AND w.it = d.it) "
         "JOIN spot USING (place) JOIN process USING (rp) JOIN run_facts USING (run_ix) ORDER BY rp, place, it",
     )  # fmt: skip
 
@@ -290,7 +292,7 @@ def _checkpoints_view(places: Places) -> None:
     _create(
         places, "checkpoints",
         "SELECT NULL::VARCHAR AS run, NULL::VARCHAR AS process, NULL::VARCHAR AS ctx_id, NULL::VARCHAR AS path, NULL::VARCHAR AS boundary, "
-        'NULL::TIMESTAMP AS "at", NULL::BIGINT AS size_bytes, NULL::VARCHAR AS manifest WHERE false',
+        "NULL::TIMESTAMP AS taken_at, NULL::BIGINT AS size_bytes, NULL::VARCHAR AS manifest WHERE false",
     )  # fmt: skip
 
 

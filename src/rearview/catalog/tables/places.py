@@ -173,12 +173,10 @@ class Places:
                 if segment.value_stats
             ]
             source = " UNION ALL ".join(selects) if selects else f"SELECT b, it, type, f, i, s, raw FROM ({_NO_RECORDS})"
-            self.connection.execute(
-                "CREATE OR REPLACE TEMP TABLE called AS SELECT place, it, arg_max(t, era) AS v FROM ("
-                "SELECT place, it, era, {'type': type, 'f': f, 'i': i, 's': s, 'raw': raw} AS t "
-                f"FROM ({source}) JOIN bp USING (b) WHERE type <> {NONE}) GROUP BY place, it"
+            self.connection.execute(  # not arg_max: it makes 0.0 of -0.0
+                f"CREATE OR REPLACE TEMP TABLE called AS SELECT place, it, type, f, i, s, raw FROM ({source}) JOIN bp USING (b) "
+                f"WHERE type <> {NONE} QUALIFY row_number() OVER (PARTITION BY place, it ORDER BY era DESC) = 1"
             )
-            self.connection.execute("CREATE OR REPLACE TEMP TABLE called AS SELECT place, it, unnest(v) FROM called")
             self._called = True
         return "called"
 
