@@ -12,6 +12,7 @@ from rearview.cli import metrics, options, output, runs, screen, tables, text
 from rearview.errors import EXIT_DIFFERENCES, EXIT_OK
 
 if TYPE_CHECKING:
+    from rearview.catalog.catalog import Catalog
     from rearview.catalog.detail import RunDetail
     from rearview.catalog.runs import RunInfo
 
@@ -36,24 +37,36 @@ def command(ctx: click.Context, run_ref: str, as_json: bool, color: str) -> None
         run = catalog.run(run_ref)
         detail = catalog.run_detail(run.run)
         found = metrics.of(detail)
+        others = _only_others(catalog, detail, found)
     if as_json:
         facts = output.facts(detail)
         assert isinstance(facts, dict)
         rest = {name: fact for name, fact in facts.items() if name not in ("info", "series")}
-        output.write("rearview.show/1", run=runs.as_facts(run), metrics=[metrics.as_json(one) for one in found], **rest)
+        output.write(
+            "rearview.show/1", run=runs.as_facts(run), metrics=[metrics.as_json(one) for one in found], other_names=list(others), **rest
+        )
     else:
-        screen.write(page(run, detail, found, screen.of_stdout(color)))
+        screen.write(page(run, detail, found, screen.of_stdout(color), others))
     ctx.exit(EXIT_DIFFERENCES if detail.damage else EXIT_OK)
 
 
-def page(run: RunInfo, detail: RunDetail, found: Sequence[metrics.Metric], view: screen.Screen) -> list[str]:
+def _only_others(catalog: Catalog, detail: RunDetail, found: Sequence[metrics.Metric]) -> list[str]:
+    """The names that processes other than the main one logged, and it did not: metrics are the main process's."""
+    if len({one.process for one in detail.processes}) < 2:
+        return []
+    rows = catalog.sql(f"SELECT DISTINCT value_name FROM logs WHERE run = '{detail.info.run}' AND NOT is_arg").rows()
+    return sorted({name for (name,) in rows} - {one.name for one in found})
+
+
+def page(run: RunInfo, detail: RunDetail, found: Sequence[metrics.Metric], view: screen.Screen, others: Sequence[str] = ()) -> list[str]:
     """The page, section by section; a section with nothing to say is left out."""
     inner = _narrower(view)
     given = {True: "", False: "  (default)"}
     args: Facts = [(name, text.shorten(_typed(value), 400) + given[name in run.given]) for name, value in run.args.items()]
     lines = tables.facts(_header(run, detail), view)
     lines += _section("args", tables.facts(args, inner), view)
-    lines += _section("metrics", metrics.table(found, inner), view)
+    also = tables.wrap(f"also logged by other processes: {', '.join(map(text.escape, others))}", inner.width) if others else []
+    lines += _section("metrics", metrics.table(found, inner) + also, view)
     lines += _section("exception", _exception(detail), view)
     lines += _section("environment", tables.facts(_environment(detail.environment, inner.width), inner, label=14), view)
     lines += _section("processes", _processes(detail, inner), view)
