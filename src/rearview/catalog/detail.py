@@ -179,7 +179,7 @@ def _series(places: Places, run: RunId) -> list[Series]:
 
 def _one_series(places: Places, name: str, shape: Shape, rp: int) -> Series:
     again = len(places.attempts.get(rp, ())) > 1
-    latest = " QUALIFY row_number() OVER (PARTITION BY place, it, ord ORDER BY era DESC, seq DESC) = 1" if again else ""
+    latest = " QUALIFY lag(true) OVER (PARTITION BY place, it, ord ORDER BY era DESC, seq DESC) IS NULL" if again else ""
     number = f"CASE type WHEN {FLOAT} THEN f ELSE coalesce(i::DOUBLE, f) END"
     numbers = (
         f"SELECT {number} AS v, era, seq FROM ({places.records([name])}) JOIN bp USING (b) "

@@ -342,6 +342,18 @@ def test_what_an_iteration_is_called_is_not_made_up(builder: StoreBuilder) -> No
         assert [repr(value) for value in catalog.table(["b"]).to_pandas()["x"].tolist()] == ["0.5", "-0.0"]
 
 
+def test_minus_zero_survives_a_resume(builder: StoreBuilder) -> None:
+    run = builder.run()
+    for attempt in (1, 2):
+        process = run.process(attempt=attempt)
+        process.log("a", -0.0 if attempt == 2 else 1.0)
+        process.end()
+    with Catalog(builder.store) as catalog:
+        assert repr(catalog.table(["a"]).dicts()[0]["a"]) == "-0.0"
+        assert repr(catalog.sql("SELECT value FROM logs").rows()) == "[(-0.0,)]"
+        assert repr(catalog.run_detail("last").series[0].last) == "-0.0"
+
+
 def test_an_empty_store_answers(builder: StoreBuilder) -> None:
     with Catalog(builder.store) as catalog:
         assert catalog.runs() == [] and catalog.names() == [] and len(catalog.table(["loss"])) == 0

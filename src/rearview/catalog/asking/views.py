@@ -232,7 +232,7 @@ def _logs_view(places: Places, value: str) -> None:
     names = list(dict.fromkeys(name for segment, _ in places.sources.taken for name in segment.names))
     fill(places.connection, "log_names", {"n": "INTEGER", "value_name": "VARCHAR"}, [(n, clean_text(name)) for n, name in enumerate(names)])
     again = any(len(attempts) > 1 for attempts in places.attempts.values())
-    latest = " QUALIFY row_number() OVER (PARTITION BY place, it, ord, n ORDER BY era DESC, seq DESC) = 1" if again else ""
+    latest = " QUALIFY lag(true) OVER (PARTITION BY place, it, ord, n ORDER BY era DESC, seq DESC) IS NULL" if again else ""
     base = f"SELECT r.*, bp.place, bp.era, bp.wall FROM ({places.records(names, args=None)}) r JOIN bp USING (b){latest}"
     inside = "p.parent IS NOT NULL"
     columns = [

@@ -100,7 +100,7 @@ class Pivot:
         if self.only is not None:
             conditions.append(_among("bp.rp", rps & self.only or {-1}))
         again = any(len(self.places.attempts.get(rp, ())) > 1 for rp in rps)
-        latest = " QUALIFY row_number() OVER (PARTITION BY place, it, ord, n ORDER BY era DESC, seq DESC) = 1" if again else ""
+        latest = " QUALIFY lag(true) OVER (PARTITION BY place, it, ord, n ORDER BY era DESC, seq DESC) IS NULL" if again else ""
         records = self.places.records([field.name for field in fields])
         return (
             f"SELECT bp.place, r.it, r.ord, bp.era, r.seq, r.type, r.f, r.i, r.s, r.raw, r.n FROM ({records}) r JOIN bp USING (b) "

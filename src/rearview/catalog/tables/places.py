@@ -173,9 +173,9 @@ class Places:
                 if segment.value_stats
             ]
             source = " UNION ALL ".join(selects) if selects else f"SELECT b, it, type, f, i, s, raw FROM ({_NO_RECORDS})"
-            self.connection.execute(  # not arg_max: it makes 0.0 of -0.0
+            self.connection.execute(  # neither arg_max nor row_number() = 1, which DuckDB takes for it: they make 0.0 of -0.0
                 f"CREATE OR REPLACE TEMP TABLE called AS SELECT place, it, type, f, i, s, raw FROM ({source}) JOIN bp USING (b) "
-                f"WHERE type <> {NONE} QUALIFY row_number() OVER (PARTITION BY place, it ORDER BY era DESC) = 1"
+                f"WHERE type <> {NONE} QUALIFY lag(true) OVER (PARTITION BY place, it ORDER BY era DESC) IS NULL"
             )
             self._called = True
         return "called"
