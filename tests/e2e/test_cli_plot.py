@@ -101,6 +101,13 @@ def test_long_names_are_short_in_pictures(long_names: Path, kind: str) -> None:
     assert "a very long name " * 6 not in page
 
 
+def test_a_legend_of_many_lines_stands_below_the_picture() -> None:
+    pytest.importorskip("matplotlib")
+    lines = [chart.Line(f"line {k}", [(0.0, float(k)), (1.0, k + 1.0)]) for k in range(12)]
+    heights = [struct.unpack(">II", figure.render([figure.Panel("x", "k", lines[:many])], ".png")[16:24])[1] for many in (4, 12)]
+    assert heights[0] == 480 and heights[1] > 650
+
+
 def test_thirty_lines_look_different_and_a_long_legend_says_so(project: Path) -> None:
     pytest.importorskip("matplotlib")
     lines = [chart.Line(f"line {k}", [(0.0, float(k)), (1.0, k + 1.0)]) for k in range(30)]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 KINDS = (".png", ".svg", ".html")
 _LEGEND_LINES = 20
+_INSIDE = 4
+"""A legend of more lines stands below the picture."""
 _COLOURS = 10
 """Colours there are; lines beyond them are dashed, so that no two of thirty look the same."""
 _DASHES = ("-", "--", ":")
@@ -64,14 +66,26 @@ def _saved(panels: Sequence[Panel], form: str) -> bytes:
     target = io.BytesIO()
     with matplotlib.rc_context(plain), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a font without some character: the box it draws says enough
-        figure = Figure(figsize=(9, 3.6 * len(panels) + 0.4), layout="constrained")
+        figure = Figure(figsize=(9, sum(map(_height, panels)) + 0.4), layout="constrained")
         _draw(figure, panels)
         figure.savefig(target, format=form, dpi=120, metadata={"Date": None} if form == "svg" else None)
     return target.getvalue()
 
 
+def _below(panel: Panel) -> bool:
+    """Whether the legend stands below the lines: a large one would cover them."""
+    return len(panel.lines) > _INSIDE
+
+
+def _height(panel: Panel) -> float:
+    """Inches."""
+    return 3.6 + (0.18 * min(len(panel.lines), _LEGEND_LINES + 1) + 0.2 if _below(panel) else 0.0)
+
+
 def _draw(figure: Figure, panels: Sequence[Panel]) -> None:
-    for axes, panel in zip(figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels, strict=True):
+    for axes, panel in zip(
+        figure.subplots(len(panels), 1, squeeze=False, height_ratios=[_height(panel) for panel in panels])[:, 0], panels, strict=True
+    ):
         handles = []
         for number, line in enumerate(panel.lines):
             # A single point makes no line: mark it.
@@ -92,7 +106,8 @@ def _draw(figure: Figure, panels: Sequence[Panel]) -> None:
         labels = [f" {text.escape(line.label)}" for line in panel.lines]  # a label that begins with _ would be left out
         if labels:
             more = f"the first {_LEGEND_LINES} of {len(labels)} lines" if len(labels) > _LEGEND_LINES else None
-            axes.legend(handles[:_LEGEND_LINES], labels[:_LEGEND_LINES], fontsize=8, title=more, title_fontsize=8)
+            place = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16)} if _below(panel) else {}
+            axes.legend(handles[:_LEGEND_LINES], labels[:_LEGEND_LINES], fontsize=8, title=more, title_fontsize=8, **place)
 
 
 def _short(title: str) -> str:
