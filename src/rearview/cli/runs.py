@@ -85,8 +85,8 @@ def listing(runs: Sequence[RunInfo], earlier: int, view: screen.Screen, now: dt.
         tables.Column("version", least=8, weight=9),
         tables.Column("ended", least=_ENDED if view.width >= 60 else 14),
         tables.Column("took", align="right", least=6, weight=7),
-        tables.Column("args", least=8, weight=5, keep="words"),
-        tables.Column("last values", least=9, weight=6, keep="words"),
+        tables.Column("args", least=8, wish=18, weight=5, keep="words"),
+        tables.Column("last values", least=9, wish=22, weight=6, keep="words"),
     ]
     rows: list[list[tables.Cell]] = [
         [

@@ -13,6 +13,8 @@ from rearview.cli import text
 from rearview.cli.screen import Screen
 
 GAP = "  "
+SPARE = 8
+"""Columns of this weight and more are dropped as soon as others do not get the width they wish for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,8 @@ class Column:
     align: str = "left"
     least: int = 6
     """Shortened down to this many columns before anything is dropped."""
+    wish: int = 0
+    """A width at which its text is of use: columns of weight SPARE or more go before this one gets less."""
     weight: int = 0
     """0 is never dropped; otherwise the highest goes first."""
     keep: str = "start"
@@ -92,17 +96,16 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _choose(columns: Sequence[Column], natural: Sequence[int], width: int) -> list[int]:
-    """The columns that fit when each is as short as it may be."""
+    """The columns that fit when each is as short as it may be; those that can be spared only where others have enough."""
     kept = list(range(len(columns)))
-
-    def too_wide() -> bool:
-        return sum(min(natural[k], columns[k].least) for k in kept) + len(GAP) * (len(kept) - 1) > width
-
-    while too_wide():
-        heaviest = max(kept, key=lambda k: (columns[k].weight, k))
-        if columns[heaviest].weight == 0:
-            break
-        kept.remove(heaviest)
+    wished = [min(n, max(column.least, column.wish)) for n, column in zip(natural, columns, strict=True)]
+    least = [min(n, column.least) for n, column in zip(natural, columns, strict=True)]
+    for needed, lightest in (wished, SPARE), (least, 1):
+        while sum(needed[k] for k in kept) + len(GAP) * (len(kept) - 1) > width:
+            heaviest = max(kept, key=lambda k: (columns[k].weight, k))
+            if columns[heaviest].weight < lightest:
+                break
+            kept.remove(heaviest)
     return kept
 
 

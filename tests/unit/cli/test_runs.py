@@ -41,7 +41,7 @@ def test_a_wide_screen_shows_everything() -> None:
     (_, row) = runs.listing([RUN], 0, view(180), NOW)
     for part in ("r3kd8f2", "Oct  6", "baseline", "experiments/train_mnist.py", "vab12cd3", "failed OutOfMemoryError", "3m20s"):
         assert part in row
-    assert "lr=0.001 optimizer=adamw" in row and "loss=0.1235 acc=0.91" in row
+    assert "lr=0.001 optimizer=adamw" in row and "loss=0.1235" in row
 
 
 def test_a_narrow_screen_keeps_what_matters() -> None:
@@ -58,6 +58,13 @@ def test_how_it_ended_is_whole_while_values_are_shortened() -> None:
     assert len(row) <= 80
     for part in ("r3kd8f2", "baseli", "failed KeyboardInterrupt", "3m20s", "learni", "metric0"):
         assert part in row
+
+
+def test_values_are_readable_before_the_script_is_named() -> None:
+    run = replace(RUN, tstamp=NOW, status="finished", detail="", filename="train.py")
+    (_, row) = runs.listing([run], 0, view(80), NOW)
+    assert "train.py" not in row and "lr=0.001 opti" in row and "loss=0.1235" in row
+    assert "train.py" in runs.listing([run], 0, view(120), NOW)[1]
 
 
 def test_a_long_exception_type_leaves_room_for_the_rest() -> None:
