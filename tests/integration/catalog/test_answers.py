@@ -167,6 +167,12 @@ def test_names_that_are_columns_already(builder: StoreBuilder) -> None:
         assert [dims(row, "epoch", "epoch_value", "Loss", "loss") for row in table.dicts()] == [(0, 0, 1.0, 2.0), (1, 10, 1.0, 2.0)]
         assert len(catalog.table(["loss", "step"])) == 2
         assert len(catalog.sql("SELECT * FROM wide")) == 2
+        counts = {"epoch_value = 10": 1, "epoch = 1": 1, "run_value = 'mine'": 2, "run LIKE 'r0%'": 2, "loss_value = 2": 2}
+        for clause, count in counts.items():
+            assert len(catalog.sql(f"SELECT * FROM wide WHERE {clause}")) == count, clause
+            assert len(catalog.table(["Loss"], where=clause)) == count, clause
+            assert len(catalog.table(["epoch", "run", "loss"], where=clause)) == count, clause
+            assert len(catalog.runs(where=clause)) == 1, clause
 
 
 def test_runs_by_clause(builder: StoreBuilder) -> None:

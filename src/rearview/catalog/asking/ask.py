@@ -15,9 +15,9 @@ from rearview.catalog.tables.fields import Field
 from rearview.catalog.tables.pivot import Pivot
 from rearview.catalog.tables.places import Names, Places
 from rearview.catalog.tables.result import Dimension, PivotData, local_times
-from rearview.catalog.tables.shapes import loop_columns
+from rearview.catalog.tables.shapes import column_order, loop_columns
 from rearview.catalog.tables.table import Table, local_zone
-from rearview.catalog.tables.types import clean_text
+from rearview.catalog.tables.types import NONE, TYPE_NAMES, clean_text
 from rearview.errors import QueryError
 from rearview.model import RunId
 from rearview.store.layout import Store
@@ -81,6 +81,20 @@ def ask_runs(asking: Asking, where: str) -> set[RunId]:
     return {places.runs[run_ix] for (run_ix,) in found if run_ix is not None}
 
 
+def wide_labels(places: Places, known: Names) -> list[tuple[str, str, bool]]:
+    """What each loop and name is called in `wide` and in clauses: (label, its own name, is it a loop), loops first."""
+    loops = column_order(sorted(known.shapes(), key=lambda shape: places.shape_rank[shape]))
+    taken = {name.lower() for name in DIMENSIONS}
+    labels = []
+    for name, is_loop in [*((loop, True) for loop in loops), *((name, False) for name in dict.fromkeys([*known.args, *known.logged]))]:
+        label = clean_text(name) or "_"
+        while label.lower() in taken:
+            label += "_loop" if is_loop else "_value"
+        taken.add(label.lower())
+        labels.append((label, name, is_loop))
+    return labels
+
+
 def _is_dimension(name: str, known: Names) -> bool:
     """A dimension that was asked for by its name is there anyway, unless something was logged under that name too."""
     loops = {column for shape in known.shapes() for column in loop_columns(shape)}
@@ -104,7 +118,7 @@ def _pivot(places: Places, known: Names, columns: Sequence[str], clause: Clause 
     extra: list[str] = []
     loops = {column for shape in known.shapes() for column in loop_columns(shape)}
     if clause is not None:
-        mentioned = [_find(name, known) for name in clause.columns()]
+        mentioned = [_find(name, known, wide_labels(places, known)) for name in clause.columns()]
         extra = [name for name in mentioned if name is not None]
         in_loops = any(_folded(name, loops) for name in clause.columns())
         if in_loops and not any(name in known.logged for name in (*columns, *extra)):
@@ -122,8 +136,12 @@ def _folded(name: str, known: Iterable[str]) -> str | None:
     return matches[0] if len(matches) == 1 else None
 
 
-def _find(name: str, known: Names) -> str | None:
-    return _folded(name, dict.fromkeys([*known.logged, *known.args])) if name not in DIMENSIONS else None
+def _find(name: str, known: Names, labels: Sequence[tuple[str, str, bool]]) -> str | None:
+    """The logged name or argument that a clause means."""
+    if name in DIMENSIONS:
+        return None
+    by_label = {label: own for label, own, is_loop in labels if not is_loop}
+    return _folded(name, dict.fromkeys([*known.logged, *known.args])) or by_label.get(_folded(name, by_label) or "")
 
 
 def _rows(asking: Asking, pivot: Pivot, clause: Clause | None, known: Names, *, everywhere: bool = False) -> str:
@@ -132,7 +150,7 @@ def _rows(asking: Asking, pivot: Pivot, clause: Clause | None, known: Names, *, 
     if clause is None:
         return query
     about_run = [name for name in RUN_COLUMNS if _folded(name, clause.columns()) is not None]
-    columns = _ClauseColumns(pivot, known, about_run)
+    columns = _ClauseColumns(pivot, known, about_run, wide_labels(asking.places, known))
     if everywhere:
         missing = f"SELECT run_ix, NULL::INTEGER AS rp FROM run_facts WHERE run_ix NOT IN (SELECT run_ix FROM ({query}))"
         query = f"{query} UNION ALL BY NAME {missing}"
@@ -150,12 +168,17 @@ def _rows(asking: Asking, pivot: Pivot, clause: Clause | None, known: Names, *, 
 class _ClauseColumns:
     """The columns a clause can mention, under names of ours."""
 
-    def __init__(self, pivot: Pivot, known: Names, about_run: Sequence[str]) -> None:
+    def __init__(self, pivot: Pivot, known: Names, about_run: Sequence[str], labels: Sequence[tuple[str, str, bool]]) -> None:
         self._sql: dict[str, str] = dict(_DIMENSION_SQL)
         self._used: dict[str, str] = {}
         self._known = known
-        for field in (*pivot.names, *pivot.loops):
-            self._sql[field.name] = field.typed("q")
+        fields = {(field.name, is_loop): field for is_loop in (False, True) for field in (pivot.loops if is_loop else pivot.names)}
+        for (name, _), field in fields.items():
+            if name not in DIMENSIONS:
+                self._sql[name] = field.typed("q")
+        for label, name, is_loop in labels:
+            if label not in self._sql and (name, is_loop) in fields:
+                self._sql[label] = fields[name, is_loop].typed("q")
         for shape in known.shapes():
             for name in loop_columns(shape):
                 self._sql.setdefault(name, "NULL::BIGINT")
@@ -172,7 +195,9 @@ class _ClauseColumns:
         name = _folded(written, self._sql)
         if name is None:
             every = [*DIMENSIONS, *RUN_COLUMNS, *self._known.logged, *self._known.args, *self._sql]
-            raise QueryError(f"the where clause mentions {written!r}, which is no column{near(written, dict.fromkeys(every)) or '.'}")
+            there = list(dict.fromkeys([*self._known.logged, *self._known.args, *self._sql, *DIMENSIONS, *RUN_COLUMNS]))
+            some = f"; there are {', '.join(there[:8])}{' and others' if len(there) > 8 else ''}"
+            raise QueryError(f"the where clause mentions {written!r}, which is no column{near(written, dict.fromkeys(every)) or some}")
         return self._used[name]
 
 
@@ -213,7 +238,28 @@ def _run(asking: Asking, query: str, clause: Clause | None) -> duckdb.DuckDBPyCo
         except duckdb.Error as problem:
             if clause is None:
                 raise
-            raise user_error(problem, f"the where clause {clause.text!r}") from None
+            what = f"the where clause {clause.text!r}"
+            if isinstance(problem, (duckdb.BinderException, duckdb.ConversionException)):
+                raise QueryError(f"{what} cannot be run: {_types_of(asking.places, clause)}") from None
+            raise user_error(problem, what) from None
+
+
+def _types_of(places: Places, clause: Clause) -> str:
+    """The columns a clause mentions with their types, for a clause that compares what cannot be compared."""
+    known = places.names()
+    labels = wide_labels(places, known)
+    said = []
+    for written in clause.columns():
+        name = _find(written, known, labels)
+        codes = {code for at in known.logged.get(name or "", {}).values() for code in at.counts}
+        codes |= known.args[name].types() if name in known.args else set()
+        kinds = [TYPE_NAMES[code] for code in sorted(codes) if code != NONE]
+        if len(kinds) > 1 and set(kinds) != {"int", "float"}:
+            number = f"try_cast({written} AS DOUBLE)"
+            said.append(f"{written} has values of several types ({', '.join(kinds)}) and is compared as text, or as {number}")
+        elif kinds:
+            said.append(f"{written} is {' and '.join(kinds)}")
+    return ("; ".join(said) or "its parts do not fit together") + ": compare each column with a value of its own type"
 
 
 def _keep(asking: Asking, pivot: Pivot, clause: Clause | None, known: Names) -> None:

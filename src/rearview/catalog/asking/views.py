@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from rearview.catalog.asking.ask import DIMENSIONS, Asking, make_run_facts
+from rearview.catalog.asking.ask import Asking, make_run_facts, near, wide_labels
 from rearview.catalog.asking.engine import deadline, fill, literal, quoted, user_error
 from rearview.catalog.asking.guard import column_type, one_look
 from rearview.catalog.runs import RunInfo, args_of
@@ -20,6 +20,7 @@ from rearview.catalog.tables.pivot import Pivot, listed
 from rearview.catalog.tables.places import Names, Places
 from rearview.catalog.tables.table import Column, RowData, Table
 from rearview.catalog.tables.types import BOOL, FLOAT, INT, NONE, TEXT, TYPE_NAMES, clean_text, spread
+from rearview.errors import QueryError
 from rearview.store.frames import ENDINGS
 
 if TYPE_CHECKING:
@@ -80,6 +81,9 @@ def _answer(asking: Asking, statement: str, *, guess: bool) -> Table:
         except duckdb.Error as problem:
             if _UNFIT in str(problem):
                 raise _Unfit from None
+            missing = re.search(r"Table with name (.+?) does not exist", str(problem))
+            if missing:
+                raise QueryError(f"there is no view {missing[1]}{near(missing[1], VIEWS) or '; there are ' + ', '.join(VIEWS)}") from None
             raise user_error(problem, "the SQL text") from None
     described = []
     for k, (name, sql_type) in enumerate(columns):
@@ -301,14 +305,8 @@ def _wide_view(places: Places, known: Names) -> None:
     every = list(dict.fromkeys([*known.args, *known.logged]))
     pivot = Pivot(places, known, every)
     query = pivot.query()
-    taken = {name.lower() for name in DIMENSIONS}
-    columns = []
-    for field in (*pivot.loops, *pivot.names):
-        name = clean_text(field.name) or "_"
-        while name.lower() in taken:
-            name += "_loop" if field in pivot.loops else "_value"
-        taken.add(name.lower())
-        columns.append(f"{field.typed('q')} AS {quoted(name)}")
+    fields = zip(wide_labels(places, known), (*pivot.loops, *pivot.names), strict=True)
+    columns = [f"{field.typed('q')} AS {quoted(label)}" for (label, _, _), field in fields]
     every_column = ", ".join(["projid", "run", "tstamp", "filename", "process", *columns])
     _create(
         places, "wide",

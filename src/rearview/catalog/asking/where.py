@@ -69,6 +69,8 @@ def parse_clause(connection: duckdb.DuckDBPyConnection, text: str) -> Clause:
     """Check a clause; `QueryError` says what is wrong with it."""
     if len(text) > LONGEST:
         raise QueryError(f"the where clause is {len(text)} characters long, {LONGEST} are allowed")
+    if not text.strip():
+        raise QueryError('the where clause is empty: leave it out, or write an expression such as "lr > 0.01"')
     if "\0" in text or any(0xD800 <= ord(c) <= 0xDFFF for c in text):
         raise _wrong(text, "it contains characters that SQL cannot hold")
     statement = _one_select(text, serialized(connection, "SELECT " + text, _what(text)))
