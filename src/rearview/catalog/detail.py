@@ -8,7 +8,7 @@ from typing import Any
 from rearview.catalog.asking.engine import literal
 from rearview.catalog.runs import SUPERVISOR, RunInfo, process_order
 from rearview.catalog.tables.places import Places, Shape
-from rearview.catalog.tables.types import FLOAT, INT
+from rearview.catalog.tables.types import FLOAT, INT, gather
 from rearview.errors import Damaged
 from rearview.model import MAIN_PROCESS, RunId
 from rearview.store import frames
@@ -30,9 +30,10 @@ class Series:
     count: int
     minimum: float | None
     maximum: float | None
-    last: float | None
+    last: float | int | None
+    """As it was logged: an int of any size stays exact."""
     values: list[float]
-    """At most POINTS of them, evenly picked; the first and the last are always there."""
+    """At most POINTS of them, evenly picked; the first and the last are always there. Ints beyond all floats are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,17 +182,18 @@ def _one_series(places: Places, name: str, shape: Shape, rp: int) -> Series:
     again = len(places.attempts.get(rp, ())) > 1
     latest = " QUALIFY lag(true) OVER (PARTITION BY place, it, ord ORDER BY era DESC, seq DESC) IS NULL" if again else ""
     number = f"CASE type WHEN {FLOAT} THEN f ELSE coalesce(i::DOUBLE, f) END"
-    numbers = (
-        f"SELECT {number} AS v, era, seq FROM ({places.records([name])}) JOIN bp USING (b) "
+    every = (
+        f"SELECT {number} AS v, type, f, i, s, raw, era, seq FROM ({places.records([name])}) JOIN bp USING (b) "
         f"WHERE rp = {rp} AND shape = {places.shapes[shape]} AND type IN ({FLOAT}, {INT}){latest}"
     )
-    finite = "FILTER (WHERE isfinite(v))"
-    counted = places.connection.execute(f"SELECT count(*), min(v) {finite}, max(v) {finite} FROM ({numbers})").fetchone()
-    count, low, high = counted or (0, None, None)
+    numbers = f"SELECT v, era, seq FROM ({every}) WHERE NOT (type = {INT} AND isinf(v))"
+    run, finite = places.connection.execute, "FILTER (WHERE isfinite(v))"
+    count, low, high = run(f"SELECT count(*), min(v) {finite}, max(v) {finite} FROM ({numbers})").fetchone() or (0, None, None)
     stride = max(1, -(-count // (POINTS - 1)))
-    rows = places.connection.execute(
+    rows = run(
         f"SELECT v FROM (SELECT v, row_number() OVER (ORDER BY era, seq) - 1 AS k FROM ({numbers})) "
         f"WHERE k % {stride} = 0 OR k = {count - 1} ORDER BY k"
     ).fetchall()
-    values = [float(value) for (value,) in rows]
-    return Series(name, shape, count, low, high, values[-1] if values else None, values)
+    end = run(f"SELECT type, f, i, s, raw FROM ({every}) ORDER BY era DESC, seq DESC LIMIT 1").fetchone()
+    total = run(f"SELECT count(*) FROM ({every})").fetchone()
+    return Series(name, shape, total[0] if total else 0, low, high, gather(*end) if end else None, [float(value) for (value,) in rows])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rearview.catalog.tables.table import Column
-from rearview.catalog.tables.types import shown
+from rearview.catalog.tables.texts import as_text, microseconds
 
 _PANDAS = {"int": "Int64", "bool": "boolean", "text": "str"}
 _PLAIN = {"float", "int", "bool", "text", "bytes", "date", "datetime", "time", "duration", "none"}
@@ -102,30 +102,40 @@ def polars_column(column: Column, values: Sequence[Any]) -> Any:
     try:
         if column.type_name == "datetime":
             return polars.Series(column.name, list(values))
-        if dtype is not None:
+        if column.type_name in ("list", "tuple", "dict"):
+            return polars.Series(column.name, [_rendered(value) for value in values], dtype=polars.String)
+        if dtype is not None and not (column.type_name == "int" and _beyond(values)):
             return polars.Series(column.name, list(values), dtype=dtype)
     except (OverflowError, UnicodeEncodeError, TypeError, ValueError, polars.exceptions.PolarsError):
         pass  # an integer beyond 64 bits, a lone surrogate: kept as objects
     return polars.Series(column.name, list(values), dtype=polars.Object)
 
 
+def _beyond(values: Sequence[Any]) -> bool:
+    """Is some int beyond 64 bits?"""
+    return not all(value is None or value in _I64 for value in values)
+
+
 def plain(column: Column, values: Sequence[Any]) -> list[Any]:
-    """Values as any file format can hold them: what is mixed or structured becomes text."""
-    if column.type_name == "int":
-        return list(values) if all(v is None or v in _I64 for v in values) else [None if v is None else shown(v) for v in values]
+    """Values as any file format can hold them: what is mixed or structured becomes text, as in CSV."""
     if column.type_name == "text":
-        return [None if v is None else shown(v) if not isinstance(v, str) else _writable(v) for v in values]
-    if column.type_name in _PLAIN:
-        return list(values)
-    return [None if v is None else _rendered(v) for v in values]
+        return [None if value is None else _rendered(value) for value in values]
+    if (column.type_name == "int" and _beyond(values)) or (column.type_name == "duration" and _too_long(values)):
+        return [_rendered(value) for value in values]
+    return list(values) if column.type_name in _PLAIN else [_rendered(value) for value in values]
+
+
+def _too_long(values: Sequence[Any]) -> bool:
+    """Is some duration beyond 64 bits of microseconds?"""
+    return any(value is not None and microseconds(value) not in _I64 for value in values)
 
 
 def _writable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _rendered(value: object) -> str:
-    return _writable(value) if isinstance(value, str) else shown(value)
+def _rendered(value: object) -> str | None:
+    return None if value is None else _writable(as_text(value))
 
 
 def arrow_column(column: Column, values: Sequence[Any]) -> Any:
@@ -137,6 +147,8 @@ def arrow_column(column: Column, values: Sequence[Any]) -> Any:
     ready = plain(column, values)
     if column.type_name == "datetime":
         return _arrow_times(ready)
+    if column.type_name == "duration" and not any(isinstance(value, str) for value in ready):
+        return pyarrow.array(ready, type=pyarrow.duration("us"))
     if column.type_name in ("int", "time", "duration"):
         return pyarrow.array(ready)
     return pyarrow.array(ready, type=kinds.get(column.type_name, pyarrow.string()))
@@ -157,7 +169,7 @@ def _arrow_times(values: Sequence[Any]) -> Any:
         return pyarrow.array(values, type=pyarrow.timestamp("us", tz="UTC"))
 
 
-_SQL_TYPES = {"float": "DOUBLE", "bool": "BOOLEAN", "bytes": "BLOB", "date": "DATE", "time": "TIME", "duration": "INTERVAL"}
+_SQL_TYPES = {"float": "DOUBLE", "bool": "BOOLEAN", "bytes": "BLOB", "date": "DATE", "time": "TIME"}
 
 
 def write_parquet(columns: Sequence[Column], values: Sequence[Sequence[Any]], path: Path) -> None:
@@ -169,6 +181,8 @@ def write_parquet(columns: Sequence[Column], values: Sequence[Sequence[Any]], pa
     for column, given in zip(columns, values, strict=True):
         ready = plain(column, given)
         kinds[quoted(_writable(column.name).replace("\0", "\\x00"))] = _sql_type(column, ready)
+        if column.type_name == "duration":  # Parquet's own interval counts milliseconds
+            ready = [value if value is None or isinstance(value, str) else microseconds(value) for value in ready]
         lists.append([_utc(value) for value in ready] if column.type_name == "datetime" else ready)
     connection = scratch()
     try:
@@ -182,7 +196,7 @@ def write_parquet(columns: Sequence[Column], values: Sequence[Sequence[Any]], pa
 
 
 def _sql_type(column: Column, values: Sequence[Any]) -> str:
-    if column.type_name == "int":
+    if column.type_name in ("int", "duration"):
         return "VARCHAR" if any(isinstance(value, str) for value in values) else "BIGINT"
     if column.type_name == "datetime":
         return "TIMESTAMPTZ" if all(value is None or value.tzinfo is not None for value in values) else "TIMESTAMP"

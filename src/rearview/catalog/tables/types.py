@@ -13,6 +13,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+from rearview.catalog.tables.texts import as_text, digits
 from rearview.model import ArraySummary
 from rearview.store.encoding import decode
 
@@ -51,7 +52,7 @@ def spread(encoded: bytes) -> Spread:
     if code == BOOL:
         return BOOL, "", "1" if value else "0", None, None
     if code == INT:
-        return INT, repr(_near_float(value)), "", _digits(value), encoded
+        return INT, repr(_near_float(value)), "", digits(value), encoded
     if code == TEXT and _clean(value):
         return TEXT, "", "", value, None
     return code, "", "", shown(value), encoded
@@ -70,11 +71,6 @@ def _near_float(value: int) -> float:
         return float(value)
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
-
-
-def _digits(value: int) -> str:
-    # str() of a huge integer is quadratic and refused beyond 4300 digits; hexadecimal is neither
-    return str(value) if value.bit_length() < 10_000 else hex(value)
 
 
 def _clean(text: str) -> bool:
@@ -103,17 +99,12 @@ def shown(value: object) -> str:
     elif isinstance(value, bytes):
         text = value.hex()
     elif isinstance(value, int) and not isinstance(value, bool):
-        text = _digits(value)
+        text = digits(value)
+    elif isinstance(value, (list, tuple, dict)):
+        text = as_text(value)
     else:
-        text = _container_text(value)
+        text = str(value)
     return clean_text(text[:_LONGEST_RENDERING])
-
-
-def _container_text(value: object) -> str:
-    try:
-        return str(value)
-    except ValueError:  # an integer of more than 4300 digits inside
-        return f"<{type(value).__name__}>"
 
 
 def gather(code: int | None, f: float | None, i: int | None, s: str | None, raw: bytes | None) -> Any:
