@@ -1,13 +1,13 @@
 """Every setting, its default, its environment variable, and where its value came from.
 
-Order: `REARVIEW_*` variables, then `[tool.rearview]` in the project's pyproject.toml, then the default. Unknown keys and
-values that do not fit are errors, because a setting that is silently ignored is worse than none.
+Order: `rearview --set NAME=VALUE`, `REARVIEW_*` variables, `[tool.rearview]` in the project's pyproject.toml, the default. Unknown keys
+and values that do not fit are errors, because a setting that is silently ignored is worse than none.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,19 @@ def load(project: Path | None, environ: Mapping[str, str] | None = None) -> Sett
         values[setting.name] = _from_text(setting, text)
         origins[setting.name] = variable
     return Settings(values, origins)
+
+
+def flags(pairs: Sequence[str]) -> dict[str, str]:
+    """`["sync=always"]` as variables; unknown names and misfits are errors at once."""
+    variables = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        setting = _BY_NAME.get(name)
+        if setting is None or not equals:
+            raise ConfigError(f"--set takes NAME=VALUE with a known setting, not {pair!r}{_near(name, list(_BY_NAME))}")
+        _from_text(setting, text)
+        variables[setting.env] = text
+    return variables
 
 
 def _pyproject(project: Path | None) -> dict[str, Any]:

@@ -102,3 +102,10 @@ def test_off_is_known_before_anything_is_read(text: str, off: bool) -> None:
 
 def test_an_empty_variable_is_as_good_as_none() -> None:
     assert config.load(None, {"REARVIEW": "", "REARVIEW_QUIET": ""})["record"] is True
+
+
+def test_flags_become_variables() -> None:
+    assert config.flags(["sync=always", "quiet=on"]) == {"REARVIEW_SYNC": "always", "REARVIEW_QUIET": "on"}
+    for bad in ("sync", "synk=always", "sync=never", "source_limit=-1"):
+        with pytest.raises(ConfigError):
+            config.flags([bad])

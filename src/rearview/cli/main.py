@@ -84,12 +84,28 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 @click.command("rearview", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version and exit.")
-def rearview() -> None:
+@click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="A setting for this command; `rearview config` lists them.")
+@click.pass_context
+def rearview(ctx: click.Context, pairs: tuple[str, ...]) -> None:
     """Record training runs, and ask them questions later.
 
     RUN is a run id or its beginning, a run's name, `last`, or `last~2` (the run two before it). Reading commands use
     the store of the current folder or the nearest above; REARVIEW_DIR names another.
     """
+    if pairs:
+        _set(ctx, pairs)
+
+
+def _set(ctx: click.Context, pairs: Sequence[str]) -> None:
+    """Settings given as flags go before all others, also for the script of `rearview run`: as variables of this process."""
+    import os
+
+    from rearview import config
+
+    for variable, text in config.flags(pairs).items():
+        before = os.environ.get(variable)
+        os.environ[variable] = text
+        ctx.call_on_close(lambda v=variable, b=before: os.environ.pop(v) if b is None else os.environ.__setitem__(v, b))
 
 
 @contextmanager

@@ -116,7 +116,7 @@ def _recorded(run: RunInfo, detail: RunDetail) -> tables.Cell:
 def _git(git: Mapping[str, object] | None) -> str:
     if not git:
         return ""
-    head = str(git.get("head") or "no commit yet")[:12]
+    head = str(git["head"])[:12] if git.get("head") else "no commit yet"
     branch = git.get("branch")
     dirty = "with changes that were not committed" if git.get("dirty") else "clean"
     return f"{head} on {branch}, {dirty}" if branch else f"{head} (detached), {dirty}"
