@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from rearview.cli import options, output, screen, text
-from rearview.errors import EXIT_DAMAGED, EXIT_OK
+from rearview.errors import EXIT_DAMAGED, EXIT_OK, Damaged, RearviewError
+from rearview.model import VersionId
+
+if TYPE_CHECKING:
+    from rearview.store.check import Finding
+    from rearview.store.layout import Store
 
 
 @click.command("check", short_help="Check that the store is whole.")
@@ -25,7 +32,7 @@ def command(ctx: click.Context, repair: bool, as_json: bool, color: str) -> None
     store = opening.store_for_repair() if repair else opening.store()
     with screen.progress("checking the store"):
         mended = check.repair(store) if repair else []
-        findings = check.check(store)
+        findings = [*check.check(store), *_versions(store)]
     damaged = [finding for finding in findings if finding.severity == "damage"]
     if as_json:
         output.write("rearview.check/1", whole=not damaged, findings=output.facts(findings), repaired=output.facts(mended))
@@ -38,6 +45,27 @@ def command(ctx: click.Context, repair: bool, as_json: bool, color: str) -> None
         lines.append(_verdict(len(damaged), str(store.root), view))
         screen.write(lines)
     ctx.exit(EXIT_DAMAGED if damaged else EXIT_OK)
+
+
+def _versions(store: Store) -> list[Finding]:
+    """Versions that runs need and that are not whole: what the source objects are for is known above the store."""
+    from rearview.store import check, runs
+    from rearview.versions import read
+
+    needed = {*read.versions(store)}
+    for run in runs.list_runs(store):
+        try:
+            needed.add(VersionId(str(runs.read_run(store, run)["version"])))
+        except (Damaged, OSError, KeyError):
+            continue  # said already
+    found = []
+    for version in sorted(needed - {VersionId("None")}):
+        try:
+            problems = read.verify(store, version)
+        except RearviewError as problem:
+            problems = [str(problem)]
+        found += [check.Finding(store.code, f"version {version[:13]}: {problem}", "damage") for problem in problems]
+    return found
 
 
 def _verdict(damaged: int, root: str, view: screen.Screen) -> str:

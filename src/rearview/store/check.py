@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import shutil
 import time
 import zlib
@@ -21,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from rearview.errors import Damaged, NoSuchRun, StoreError
-from rearview.model import RunId
+from rearview.model import ArraySummary, RunId
 from rearview.store import atomic, frames, objects
+from rearview.store.encoding import decode
 from rearview.store.journal import SUFFIX, PartName
 from rearview.store.layout import FORMAT, Store
 from rearview.store.runs import list_runs, read_run
@@ -102,11 +102,24 @@ def _runs(store: Store) -> Iterator[Finding]:
             read_run(store, RunId(folder.name))
         except (Damaged, OSError) as problem:
             yield _damage(folder / "run.json", str(problem).removeprefix(f"{folder / 'run.json'} "))
-        for path in sorted(folder.glob("*" + SUFFIX)):
-            yield from _journal(path)
+        paths = sorted(folder.glob("*" + SUFFIX))
+        if not paths:
+            yield _note(folder, "has no journal: a run that was killed while it began, or whose journals were removed")
+        yield from _missing_parts(folder, paths)
+        for path in paths:
+            yield from _journal(store, path)
 
 
-def _journal(path: Path) -> Iterator[Finding]:
+def _missing_parts(folder: Path, paths: list[Path]) -> Iterator[Finding]:
+    """Parts are numbered from 1 without gaps."""
+    known = [name for path in paths if (name := PartName.parse(path.name)) is not None]
+    for writer, attempt in sorted({(name.writer, name.attempt) for name in known}):
+        parts = {name.part for name in known if (name.writer, name.attempt) == (writer, attempt)}
+        for part in sorted(set(range(1, max(parts))) - parts):
+            yield _damage(folder / str(PartName(writer, attempt, part)), "is missing, with all the records in it")
+
+
+def _journal(store: Store, path: Path) -> Iterator[Finding]:
     if PartName.parse(path.name) is None:
         yield _note(path, "is not named like a journal part")
         return
@@ -116,15 +129,31 @@ def _journal(path: Path) -> Iterator[Finding]:
         return
     reading = frames.Reading()
     for sequence, body in frames.walk(data, reading):
-        if body[0] == frames.FACT:
-            try:
+        try:
+            if body[0] == frames.FACT:
                 yield from _lost(path, frames.read_fact(body))
-            except Damaged as problem:
-                yield _damage(path, f"frame {sequence}: {problem}")
+            elif body[0] == frames.RECORD and objects.PREFIX.encode() in body:
+                for key in _keys(decode(body[frames.RECORD_HEAD.size :])):
+                    if not objects.path_of(store, key).exists():
+                        yield _damage(path, f"frame {sequence} has its value in the object {key}, which is missing")
+        except Damaged as problem:
+            yield _damage(path, f"frame {sequence}: {problem}")
     for sentence in reading.damage:
         yield _damage(path, sentence)
     if reading.torn_bytes and not reading.closed:
         yield _note(path, f"ends with {reading.torn_bytes} bytes of an unfinished write: normal after a kill")
+
+
+def _keys(value: object) -> Iterator[str]:
+    """The objects a value refers to, at any depth."""
+    if isinstance(value, ArraySummary):
+        yield value.object_key
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _keys(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _keys(item)
 
 
 def _lost(path: Path, fact: dict[str, Any]) -> Iterator[Finding]:
@@ -259,7 +288,7 @@ def _repair_store_json(store: Store) -> list[str]:
         raise StoreError(f"{store.root} has neither a readable store.json nor runs: it is not a store; restore it from a copy")
     if store.store_json.exists():
         os.rename(store.store_json, store.root / "store.json.damaged")
-    facts = {"format": FORMAT, "id": secrets.token_hex(16), "made_by": "rearview check --repair"}
+    facts = {"format": FORMAT, "id": os.urandom(16).hex(), "made_by": "rearview check --repair"}
     atomic.publish(store.store_json, json.dumps(facts, indent=1).encode() + b"\n", tmp=store.tmp, replace=False)
     return ["store.json was written anew; what was left of the old one is store.json.damaged"]
 

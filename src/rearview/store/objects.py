@@ -12,20 +12,21 @@ from rearview.errors import Damaged, NotFound
 from rearview.store import atomic
 from rearview.store.layout import Store
 
-_PREFIX = "xxh3-"
+PREFIX = "xxh3-"
+"""Says the algorithm of the address."""
 
 
 def key_of(data: bytes | memoryview) -> str:
     """The content address of bytes."""
     import xxhash
 
-    return _PREFIX + xxhash.xxh3_128_hexdigest(data)
+    return PREFIX + xxhash.xxh3_128_hexdigest(data)
 
 
 def path_of(store: Store, key: str) -> Path:
     """Where an object is. Only well-formed keys have a place: a name in a record is data, never a path."""
-    digits = key.removeprefix(_PREFIX)
-    if not key.startswith(_PREFIX) or len(digits) != 32 or set(digits) - set("0123456789abcdef"):
+    digits = key.removeprefix(PREFIX)
+    if not key.startswith(PREFIX) or len(digits) != 32 or set(digits) - set("0123456789abcdef"):
         raise Damaged(f"{key!r} is not the name of an object")
     return store.objects / digits[:2] / key
 

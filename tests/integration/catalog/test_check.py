@@ -130,7 +130,7 @@ def test_a_run_json_without_a_checksum_is_read(builder: StoreBuilder) -> None:
     assert read_run(builder.store, builder.runs[0].run)["filename"] == "train.py" and check(builder.store) == []
 
 
-@pytest.mark.parametrize("name", ["caf\u00e9", "\ud800", "nan", "a\u2028b"])
+@pytest.mark.parametrize("name", ["caf\u00e9", "\ud800", "nan", "a\u2028b"], ids=["accent", "surrogate", "nan", "separator"])
 def test_any_text_has_a_checksum_that_holds(builder: StoreBuilder, name: str) -> None:
     run = builder.run(name=name, environment={"x": math.nan, "y": -0.0, "z": 1e300, "k": {"b": 1, "a": [None, True]}}).run
     assert read_run(builder.store, run)["name"] == name and check(builder.store) == []
