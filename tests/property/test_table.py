@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from rearview.catalog import Catalog
 from rearview.catalog.runs import process_order
 from rearview.catalog.tables.shapes import loop_columns
+from rearview.store.encoding import encode
 from rearview.testing.stores import ProcessBuilder, StoreBuilder
 
 NAMES = ["a", "b", "c"]
@@ -114,7 +115,7 @@ class Runner:
             self.body(inner, (*path, (name, occurrence, iteration)), (*called, shown), {}, {})
 
 
-def reference(events: list[Event], asked: list[str], runs: int) -> list[dict[str, Any]]:
+def reference(events: list[Event], asked: list[str], processes_of: list[list[str]]) -> list[dict[str, Any]]:
     """The rows, each as run, process, loop columns and names; by the words of the rules."""
     standing: dict[Any, Event] = {}
     for event in events:  # a later attempt stands
@@ -132,13 +133,21 @@ def reference(events: list[Event], asked: list[str], runs: int) -> list[dict[str
     def those(name: str, run: int, process: str, path: Any) -> list[Event]:
         return [e for e in logged if e.name == name and (e.run, e.process, e.path) == (run, process, path)]
 
-    args: dict[tuple[int, str], Event] = {}
+    every: dict[tuple[int, str, str], Event] = {}
     for event in events:
         if event.is_arg:
-            best = args.get((event.run, event.name))
-            rank = (process_order(event.process), -event.attempt, -event.order)
-            if best is None or rank <= (process_order(best.process), -best.attempt, -best.order):
-                args[event.run, event.name] = event
+            best = every.get((event.run, event.process, event.name))
+            if best is None or (-event.attempt, event.order) < (-best.attempt, best.order):
+                every[event.run, event.process, event.name] = event
+
+    def arg(run: int, process: str, name: str) -> Event | None:
+        """By the process, else the nearest above it, else the lowest."""
+        fields = process.split(".")
+        for k in range(len(fields), 0, -1):
+            if (run, ".".join(fields[:k]), name) in every:
+                return every[run, ".".join(fields[:k]), name]
+        theirs = sorted((process_order(p), p) for r, p, n in every if (r, n) == (run, name))
+        return every[run, theirs[0][1], name] if theirs else None
 
     kept: list[dict[str, Any]] = []
     for shape in sorted({e.shape for e in logged}, key=len, reverse=True):
@@ -158,7 +167,7 @@ def reference(events: list[Event], asked: list[str], runs: int) -> list[dict[str
             row: dict[str, Any] = {"run": run, "process": process, "path": path, "order": min(e.order for e in own.values())}
             row["loops"] = dict(zip(loop_columns(shape), next(iter(own.values())).called, strict=True))
             row["values"] = {}
-            row["args_shown"] = set()
+            row["args_shown"] = []
             for name in asked:
                 near = nearest(name, run, process, shape)
                 if near == shape:
@@ -166,17 +175,30 @@ def reference(events: list[Event], asked: list[str], runs: int) -> list[dict[str
                 elif near is not None:
                     found = those(name, run, process, path[: len(near)])
                     row["values"][name] = found[0].value if len(found) == 1 else None
-                elif (run, name) in args:
-                    row["values"][name] = args[run, name].value
-                    row["args_shown"].add(name)
+                else:
+                    given = arg(run, process, name)
+                    if given is not None:
+                        row["values"][name] = given.value
+                        row["args_shown"].append(given)
             fresh.append(row)
         kept += fresh
-    for run in range(runs):
-        theirs = [name for name in asked if (run, name) in args]
-        shown = {name for row in kept if row["run"] == run for name in row["args_shown"]}
-        if any(name not in shown for name in theirs):
-            kept.append({"run": run, "process": None, "order": -1, "loops": {}, "values": {name: args[run, name].value for name in theirs}})
-    kept.sort(key=lambda row: (row["run"], process_order(row["process"]) if row["process"] else (), row["order"]))
+    for run in range(len(processes_of)):
+        shown = [event for row in kept if row["run"] == run for event in row["args_shown"]]
+        alone: set[str] = set()
+        agreed = False
+        for name in asked:
+            theirs = {p: event for (r, p, n), event in every.items() if (r, n) == (run, name)}
+            if len({encode(event.value) for event in theirs.values()}) > 1:
+                alone |= {p for p, event in theirs.items() if not any(event is other for other in shown)}
+            elif theirs:
+                agreed = agreed or not any(event is other for other in shown for event in theirs.values())
+        if agreed and not alone:
+            alone = {min(processes_of[run], key=process_order)}
+        for process in alone:
+            found = {name: arg(run, process, name) for name in asked}
+            shown_here = {name: event.value for name, event in found.items() if event is not None}
+            kept.append({"run": run, "process": process, "order": -1, "loops": {}, "values": shown_here, "args_shown": []})
+    kept.sort(key=lambda row: (row["run"], process_order(row["process"]), row["order"]))
     return kept
 
 
@@ -196,7 +218,7 @@ def assert_rows(table: Any, expected: list[dict[str, Any]], asked: list[str], bu
     assert set(table.names) - {"projid", "run", "tstamp", "filename", "process"} == loops | set(asked)
     for row, wanted in zip(rows, expected, strict=True):
         assert row["run"] == builder.runs[wanted["run"]].run
-        if "process" in row and wanted["process"] is not None:
+        if "process" in row:
             assert row["process"] == wanted["process"]
         for loop in loops:
             assert same(row[loop], wanted["loops"].get(loop)), (loop, row, wanted)
@@ -230,7 +252,7 @@ def test_table_is_the_reference(runs: Any, asked: list[str], apart: bool, resume
                     built.stop()
                 if apart:
                     catalog.table(asked)  # seals: the final answer comes from several segments
-            expected = reference(events, asked, len(runs))
+            expected = reference(events, asked, [[process for process, _ in programs] for programs in runs])
             assert_rows(catalog.table(asked), expected, asked, builder)
         with Catalog(builder.store) as again:
             assert_rows(again.table(asked), expected, asked, builder)

@@ -178,14 +178,25 @@ def _identity(hello: dict[str, Any]) -> ProcessIdentity | None:
 
 
 def args_of(parts: Parts) -> dict[str, tuple[bytes, bool]]:
-    """Each argument's encoded value and whether it was given: by the lowest process that asked for it, last attempt, last call."""
-    found: dict[str, tuple[tuple[Any, ...], bytes, bool]] = {}
+    """Each argument's encoded value and whether it was given: by the lowest process that asked for it."""
+    found: dict[str, tuple[bytes, bool]] = {}
+    theirs = args_by_process(parts)
+    for writer in sorted(theirs, key=process_order):
+        for arg, value in theirs[writer].items():
+            found.setdefault(arg, value)
+    return found
+
+
+def args_by_process(parts: Parts) -> dict[str, dict[str, tuple[bytes, bool]]]:
+    """What each process recorded of each argument: the first call of the last attempt that made one."""
+    found: dict[str, dict[str, tuple[bytes, bool]]] = {}
+    attempts: dict[tuple[str, str], int] = {}
     for name, entry in parts:
-        order = process_order(name.writer)
         for arg, (data, given) in entry["args"].items():
-            if arg not in found or found[arg][0] >= order:
-                found[arg] = (order, bytes.fromhex(data), given)
-    return {arg: (data, given) for arg, (_, data, given) in found.items()}
+            if attempts.get((name.writer, arg)) != name.attempt:
+                attempts[name.writer, arg] = name.attempt
+                found.setdefault(name.writer, {})[arg] = (bytes.fromhex(data), given)
+    return found
 
 
 def _last_of(parts: Parts) -> dict[str, bytes]:

@@ -238,7 +238,7 @@ def test_views_have_the_columns_they_promise(builder: StoreBuilder) -> None:
     process.end()
     with Catalog(builder.store) as catalog:
         (arg,) = catalog.sql("SELECT * FROM args").dicts()
-        assert arg == {"run": "r000000000000", "name": "lr", "value": 0.1, "value_type": "float", "given": True}
+        assert arg == {"run": "r000000000000", "process": "0", "name": "lr", "value": 0.1, "value_type": "float", "given": True}
         loops = catalog.sql("SELECT * FROM loops").dicts()
         assert [(row["loop_name"], row["loop_entries"], row["loop_iteration"], row["loop_value"], row["ending"]) for row in loops] == [
             ("epoch", 2, 0, "first", "break"), ("epoch", 2, 1, "second", "break"),

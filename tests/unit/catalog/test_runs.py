@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from rearview.catalog.runs import RUN_KEYS, args_of, listed_facts, parse_tstamp, process_order, resolve, tstamp_of
+from rearview.catalog.runs import RUN_KEYS, args_by_process, args_of, listed_facts, parse_tstamp, process_order, resolve, tstamp_of
 from rearview.errors import NoSuchRun
 from rearview.model import RunId
 from rearview.store.encoding import encode
@@ -77,3 +77,12 @@ def test_arguments_come_from_the_lowest_process_and_the_last_attempt() -> None:
 
     parts = [(PartName("0", 1, 1), entry(lr=1)), (PartName("0", 2, 1), entry(lr=2)), (PartName("1", 1, 1), entry(lr=3, seed=4))]
     assert args_of(parts) == {"lr": (encode(2), True), "seed": (encode(4), True)}
+
+
+def test_each_process_has_its_own_arguments_the_first_call_of_an_attempt_stands() -> None:
+    def entry(**args: object) -> dict[str, object]:
+        return {"args": {name: [encode(value).hex(), True] for name, value in args.items()}}
+
+    parts = [(PartName("0", 1, 1), entry(lr=1)), (PartName("0", 2, 1), entry(lr=2)), (PartName("0", 2, 2), entry(lr=3))]
+    parts.append((PartName("1", 1, 1), entry(lr=4)))
+    assert args_by_process(parts) == {"0": {"lr": (encode(2), True)}, "1": {"lr": (encode(4), True)}}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rearview.catalog.asking.ask import Asking, make_run_facts, near, wide_labels
 from rearview.catalog.asking.engine import deadline, fill, literal, quoted, user_error
 from rearview.catalog.asking.guard import column_type, one_look
-from rearview.catalog.runs import RunInfo, args_of
+from rearview.catalog.runs import RunInfo, args_by_process, process_order
 from rearview.catalog.tables.pivot import Pivot, listed
 from rearview.catalog.tables.places import Names, Places
 from rearview.catalog.tables.table import Column, RowData, Table
@@ -185,16 +185,18 @@ def _sql_text(value: object) -> object:
 def _args_view(places: Places, value: str) -> None:
     rows = []
     for run in places.runs:
-        for name, (data, given) in args_of(places.sources.of_run(run)).items():
-            code, number, whole, text, raw = spread(data)
-            f, i = float(number) if number else None, int(whole) if whole else None
-            rows.append((str(run), clean_text(name), code, f, i, text, raw, given))
+        theirs = args_by_process(places.sources.of_run(run))
+        for process in sorted(theirs, key=process_order):
+            for name, (data, given) in theirs[process].items():
+                code, number, whole, text, raw = spread(data)
+                f, i = float(number) if number else None, int(whole) if whole else None
+                rows.append((str(run), process, clean_text(name), code, f, i, text, raw, given))
     kinds = {
-        "run": "VARCHAR", "name": "VARCHAR", "type": "UTINYINT", "f": "DOUBLE", "i": "BIGINT", "s": "VARCHAR", "raw": "BLOB",
-        "given": "BOOLEAN",
+        "run": "VARCHAR", "process": "VARCHAR", "name": "VARCHAR", "type": "UTINYINT", "f": "DOUBLE", "i": "BIGINT", "s": "VARCHAR",
+        "raw": "BLOB", "given": "BOOLEAN",
     }  # fmt: skip
     fill(places.connection, "args_", kinds, rows)
-    _create(places, "args", f"SELECT run, name, {value} AS value, {_type_names()} AS value_type, given FROM args_")
+    _create(places, "args", f"SELECT run, process, name, {value} AS value, {_type_names()} AS value_type, given FROM args_")
 
 
 def _number(place: str, it: str) -> str:

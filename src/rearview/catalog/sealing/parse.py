@@ -225,7 +225,7 @@ class PartParser:
         self.summary.records += 1
         self.summary.at = max(self.summary.at, moment)
         if flags & frames.IS_ARG:
-            self.summary.args[self._names[name]] = (encoded, bool(flags & frames.ARG_GIVEN))
+            self.summary.args.setdefault(self._names[name], (encoded, bool(flags & frames.ARG_GIVEN)))
         else:
             self._last[name] = encoded
 

@@ -227,12 +227,11 @@ class Pivot:
                     f"AND {alias}.it = a.i{level} AND {_among('a.rp', rps)}"
                 )
                 aliases.append(alias)
-        runs = self._arg_runs(field, shape)
-        if runs:
+        if self._arg_rps(field, shape):
             alias = f"s{len(joins)}"
             hidden = logs_it(at, shape)
             unless = f" AND NOT {_among('a.rp', hidden)}" if hidden else ""
-            joins.append(f"LEFT JOIN {self._arg_table(field)} {alias} ON {alias}.run_ix = pr.run_ix{unless}")
+            joins.append(f"LEFT JOIN {self._arg_table(field)} {alias} ON {alias}.rp = a.rp{unless}")
             aliases.append(alias)
         pairs = []
         for column, null in field.nulls():
@@ -243,37 +242,51 @@ class Pivot:
 
     # Arguments
 
-    def _arg_runs(self, field: Field, shape: Shape) -> set[int]:
-        """Runs in which an argument shows in rows of a shape."""
+    def _arg_rps(self, field: Field, shape: Shape) -> set[int]:
+        """Processes in whose rows of a shape an argument shows."""
         if field.name not in self.known.args:
             return set()
         visible = self._rps[shape] - logs_it(self.known.logged.get(field.name, {}), shape)
-        return {self.places.processes[rp][0] for rp in visible} & set(self.known.args[field.name].values)
+        return visible & set(self.known.args[field.name].sources)
 
     def _arg_table(self, field: Field) -> str:
+        """A table of what each process shows of an argument."""
         table = f"arg_{field.letter}"
         if table not in self._args_made:
             rows = []
-            for run_ix, data in self.known.args[field.name].values.items():
-                code, number, whole, text, raw = spread(data)
-                rows.append((run_ix, code, float(number) if number else None, int(whole) if whole else None, text, raw))
-            kinds = {"run_ix": "INTEGER", "type": "UTINYINT", "f": "DOUBLE", "i": "BIGINT", "s": "VARCHAR", "raw": "BLOB"}
+            arg = self.known.args[field.name]
+            for rp, source in arg.sources.items():
+                code, number, whole, text, raw = spread(arg.values[source])
+                rows.append((rp, code, float(number) if number else None, int(whole) if whole else None, text, raw))
+            kinds = {"rp": "INTEGER", "type": "UTINYINT", "f": "DOUBLE", "i": "BIGINT", "s": "VARCHAR", "raw": "BLOB"}
             fill(self.places.connection, f"{table}_", kinds, rows)
             self.places.connection.execute(
-                f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT run_ix, true AS one, {listed(field.read())} FROM {table}_"
+                f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT rp, true AS one, {listed(field.read())} FROM {table}_"
             )
             self._args_made.add(table)
         return table
 
-    def _lonely_args(self) -> str | None:
-        """A row for each run with an argument that no other row shows."""
-        lonely: set[int] = set()
-        fields = [field for field in self.names if field.name in self.known.args]
+    def _lonely(self, fields: Sequence[Field]) -> set[int]:
+        """The processes that get a row for an argument that no other row shows: all that differ, else the lowest of the run."""
+        apart: set[int] = set()
+        agreed: set[int] = set()
+        run_of = [run_ix for run_ix, _ in self.places.processes]
         for field in fields:
-            seen: set[int] = set()
-            for shape in self.shapes:
-                seen |= self._arg_runs(field, shape)
-            lonely |= set(self.known.args[field.name].values) - seen
+            arg = self.known.args[field.name]
+            shown = {arg.sources[rp] for shape in self.shapes for rp in self._arg_rps(field, shape)}
+            kinds: dict[int, set[bytes]] = {}
+            for rp, data in arg.values.items():
+                kinds.setdefault(run_of[rp], set()).add(data)
+            apart |= {rp for rp in arg.values if rp not in shown and len(kinds[run_of[rp]]) > 1}
+            agreed |= {run_ix for run_ix, values in kinds.items() if len(values) == 1} - {run_of[rp] for rp in shown}
+        alone = agreed - {run_of[rp] for rp in apart}
+        lowest = {run_ix: rp for rp, run_ix in reversed(list(enumerate(run_of)))}
+        return apart | {lowest[run_ix] for run_ix in alone}
+
+    def _lonely_args(self) -> str | None:
+        """A row for each argument that no other row shows."""
+        fields = [field for field in self.names if field.name in self.known.args]
+        lonely = self._lonely(fields)
         if not lonely:
             return None
         pairs = [("run_ix", "r.run_ix"), ("rp", "r.rp"), ("pos", "-1::BIGINT")]
@@ -282,14 +295,14 @@ class Pivot:
         for field in self.names:
             if field in fields:
                 table = self._arg_table(field)
-                joins.append(f"LEFT JOIN {table} USING (run_ix)")
+                joins.append(f"LEFT JOIN {table} USING (rp)")
                 pairs += [(column, f"{table}.{column}") for column in field.columns]
                 if field.asked:
                     present.append(f"coalesce({table}.one, false)")
             else:
                 pairs += field.nulls()
         pairs.append(("present", " OR ".join(present) or "false"))
-        rows = f"SELECT run_ix, min(rp) AS rp FROM process WHERE {_among('run_ix', lonely)} GROUP BY run_ix"
+        rows = f"SELECT run_ix, rp FROM process WHERE {_among('rp', lonely)}"
         return f"SELECT {listed(pairs)} FROM ({rows}) r {' '.join(joins)}"
 
     # The rows that stay, complete

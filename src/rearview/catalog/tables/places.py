@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rearview.catalog.asking.engine import fill, literal
-from rearview.catalog.runs import SUPERVISOR, args_of, parse_tstamp, process_order
+from rearview.catalog.runs import SUPERVISOR, args_by_process, parse_tstamp, process_order
 from rearview.catalog.sealing.sources import Sources
 from rearview.catalog.tables.types import NONE, spread
 from rearview.model import RunId
@@ -44,7 +44,9 @@ class Arg:
     """An argument over all runs."""
 
     values: dict[int, bytes] = field(default_factory=dict)
-    """Run index to encoded value."""
+    """Process index to the encoded value that the process recorded."""
+    sources: dict[int, int] = field(default_factory=dict)
+    """Process index to the process whose value its rows show: its own, its nearest ancestor's, else the lowest process's."""
 
     def types(self) -> set[int]:
         return {spread(data)[0] for data in set(self.values.values())}
@@ -200,9 +202,35 @@ class Places:
                 if part in rps and code != NONE:
                     found.called.setdefault(segment.shapes[shape], Occurrence()).add(code, count, raws, rps[part])
         for run in self.runs if only is None else sorted(only):
-            for arg, (data, _) in args_of(self.sources.of_run(run)).items():
-                found.args.setdefault(arg, Arg()).values[self.run_ix[run]] = data
+            self._add_args(run, found.args)
         return found
+
+    def _add_args(self, run: RunId, found: dict[str, Arg]) -> None:
+        """The arguments of one run."""
+        theirs = args_by_process(self.sources.of_run(run))
+        writers = [part.name.writer for part in self.sources.parts.get(run, [])]
+        lowest: dict[str, str] = {}
+        for writer in sorted(theirs, key=process_order):
+            for arg in theirs[writer]:
+                lowest.setdefault(arg, writer)
+        for arg, first in lowest.items():
+            known = found.setdefault(arg, Arg())
+            among = {writer for writer, args in theirs.items() if arg in args}
+            for writer in dict.fromkeys(writers):
+                if (run, writer) in self._rp:
+                    rp = self._rp[run, writer]
+                    if writer in among:
+                        known.values[rp] = theirs[writer][arg][0]
+                    known.sources[rp] = self._rp[run, _nearest(writer, among, first)]
+
+
+def _nearest(writer: str, among: set[str], otherwise: str) -> str:
+    """A process or the nearest of its ancestors that is among some: `0.2`, then `0`."""
+    while writer not in among:
+        writer, dot, _ = writer.rpartition(".")
+        if not dot:
+            return otherwise
+    return writer
 
 
 def _wall(entry: dict[str, Any]) -> dt.datetime | None:
