@@ -16,34 +16,6 @@ ProcessNumber = NewType("ProcessNumber", str)
 
 MAIN_PROCESS = ProcessNumber("0")
 
-Scalar = None | bool | int | float | str
-
-
-@dataclass(frozen=True, slots=True)
-class PathElement:
-    """One loop of a loop path."""
-
-    name: str
-    occurrence: int
-    """How many times a loop of this name had been entered before in the parent's iteration."""
-    iteration: int
-    """From 0."""
-    value: object = None
-    """The iteration's value where that is a scalar, else None."""
-
-    def __str__(self) -> str:
-        shown = f"={self.value}" if self.value is not None else f"#{self.iteration}"
-        return f"{self.name}{shown}"
-
-
-LoopPath = tuple[PathElement, ...]
-
-
-def show_path(path: LoopPath) -> str:
-    """`epoch=3/step=120`, as people type it."""
-    return "/".join(str(element) for element in path)
-
-
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
     """A process for good: a pid alone is reused, and does not survive a reboot."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rearview.errors import RecordingFailed
-from rearview.model import ProcessNumber, RunId
+from rearview.model import ProcessNumber
 from rearview.store import atomic, frames
 
 PART_BYTES = 4 << 20
@@ -198,8 +198,3 @@ def parts_of(folder: Path) -> list[tuple[PartName, Path]]:
         if name is not None:
             found.append((name, Path(entry.path)))
     return sorted(found)
-
-
-def run_of(path: Path) -> RunId:
-    """The run that a part belongs to."""
-    return RunId(path.parent.name)
