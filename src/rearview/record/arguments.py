@@ -158,8 +158,8 @@ def _items(name: str, text: str, default: Sequence[Any]) -> list[Any]:
     stripped = text.strip()
     if stripped[:1] in "[(" and stripped:
         try:
-            parsed = json.loads(stripped) if stripped[0] == "[" else ast.literal_eval(stripped)
-        except ValueError:
+            parsed = json.loads(stripped)
+        except (ValueError, RecursionError):
             parsed = _literal(stripped)
         if not isinstance(parsed, (list, tuple)):
             raise ArgError(f"argument {name!r} is {text!r}, expected a list like {list(default)!r}")
