@@ -27,7 +27,7 @@ from rearview.store.layout import Store
 if TYPE_CHECKING:
     import duckdb
 
-    from rearview.catalog.asking.ask import Asking
+    from rearview.catalog.asking.choose import Asking
     from rearview.catalog.detail import RunDetail
 
 _RETRIES = 5
@@ -133,7 +133,7 @@ class Catalog:
         return self._again(lambda places: ask_table(self._asking(places), asked, where, run))
 
     def _asking(self, places: Places) -> Asking:
-        from rearview.catalog.asking.ask import Asking
+        from rearview.catalog.asking.choose import Asking
 
         return Asking(
             self.store, places, self._resolve, self.timeout_s, f"answer_{next(self._numbers)}",

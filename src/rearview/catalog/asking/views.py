@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from rearview.catalog.asking.ask import Asking, make_run_facts, near, wide_labels
+from rearview.catalog.asking.choose import Asking, make_run_facts, near, wide_labels
 from rearview.catalog.asking.engine import deadline, fill, literal, quoted, user_error
 from rearview.catalog.asking.guard import column_type, one_look
 from rearview.catalog.runs import RunInfo, args_by_process, process_order

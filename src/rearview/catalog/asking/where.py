@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import duckdb
 
 Node = dict[str, Any]
+_OURS = "\0"
+"""The alias of a column that stands for an aggregate; nobody can write it."""
 
 LONGEST = 10_000
 DEEPEST = 100
@@ -60,9 +62,38 @@ class Clause:
         """The columns it mentions, as written."""
         return list(dict.fromkeys(_written(node) for node in _refs(self.tree)))
 
+    def split(self) -> tuple[Part, list[Part]]:
+        """The expression with `agg_0`, `agg_1`, ... in place of its aggregates, and these."""
+        taken: list[Node] = []
+        tree = _take_aggregates(json.loads(json.dumps(self.tree)), taken)
+        return Part(self, tree), [Part(self, node) for node in taken]
+
+
+@dataclass(slots=True)
+class Part:
+    """A piece of a clause: what decides over rows, or one aggregate."""
+
+    clause: Clause
+    tree: Node
+
+    def columns(self) -> list[str]:
+        """The columns it mentions, as written."""
+        return list(dict.fromkeys(_written(node) for node in _refs(self.tree)))
+
     @property
-    def aggregates(self) -> bool:
-        return any(node["class"] == "FUNCTION" and node["function_name"] in AGGREGATES for node in walk(self.tree))
+    def counts(self) -> bool:
+        """Is it an aggregate that is 0 where there is nothing?"""
+        return str(self.tree.get("function_name", "")).lower() in ("count", "count_star", "count_if")
+
+    def sql(self, connection: duckdb.DuckDBPyConnection, column: Callable[[str], str]) -> str:
+        """Its SQL; `column` gives the SQL column of a written name."""
+        tree = json.loads(json.dumps(self.tree))
+        for node in _refs(tree):
+            node["column_names"] = [column(_written(node))]
+        for node in walk(tree):
+            if node.get("alias", "").startswith(_OURS):
+                node["alias"] = ""
+        return _to_sql(connection, self.clause, tree)
 
 
 def parse_clause(connection: duckdb.DuckDBPyConnection, text: str) -> Clause:
@@ -186,33 +217,14 @@ def _check_type(text: str, node: Node) -> None:
 
 
 def _refs(tree: Node) -> list[Node]:
-    return [node for node in walk(tree) if node["class"] == "COLUMN_REF"]
+    return [node for node in walk(tree) if node["class"] == "COLUMN_REF" and node["alias"] != _OURS]
 
 
 def _written(node: Node) -> str:
     return ".".join(node["column_names"])
 
 
-def filtered(connection: duckdb.DuckDBPyConnection, clause: Clause, rows: str, column: Callable[[str], str]) -> str:
-    """SQL for the rows of a query that satisfy a clause. `column` gives the SQL column of a written name.
-
-    `rows` has a column run_ix; aggregates are taken over all rows of a run.
-    """
-    tree = json.loads(json.dumps(clause.tree))
-    for node in _refs(tree):
-        node["column_names"] = [column(_written(node))]
-    taken: list[Node] = []
-    tree = _take_aggregates(tree, taken)
-    condition = _as_condition(_to_sql(connection, clause, tree))
-    if not taken:
-        return f"SELECT * FROM ({rows}) WHERE {condition}"
-    listed = ", ".join(f"{_to_sql(connection, clause, node)} AS agg_{k}" for k, node in enumerate(taken))
-    per_run = f"SELECT run_ix, {listed} FROM rows_ GROUP BY run_ix"
-    hidden = ", ".join(f"agg_{k}" for k in range(len(taken)))
-    return f"WITH rows_ AS MATERIALIZED ({rows}) SELECT * EXCLUDE ({hidden}) FROM rows_ JOIN ({per_run}) USING (run_ix) WHERE {condition}"
-
-
-def _as_condition(expression: str) -> str:
+def as_condition(expression: str) -> str:
     """Only what is true or false decides: a number or a text is not cast in silence."""
     refusal = "'it is ' || lower(typeof(" + expression + ")) || ', not true or false: compare it with something'"
     return f"CASE typeof({expression}) WHEN 'BOOLEAN' THEN {expression}::BOOLEAN ELSE error({refusal})::BOOLEAN END"
@@ -222,7 +234,7 @@ def _take_aggregates(node: Node, taken: list[Node]) -> Node:
     """The tree with each aggregate replaced by a column that will hold its value."""
     if node["class"] == "FUNCTION" and node["function_name"].lower() in AGGREGATES:
         taken.append(node)
-        return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "query_location": 0, "query_location_length": 0,
+        return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": _OURS, "query_location": 0, "query_location_length": 0,
                 "column_names": [f"agg_{len(taken) - 1}"]}  # fmt: skip
     for key in ("left", "right", "input", "lower", "upper", "child", "filter", "else_expr"):
         if node.get(key):

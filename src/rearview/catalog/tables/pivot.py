@@ -18,6 +18,9 @@ from rearview.catalog.tables.types import INT, spread
 _WHOLE = "coalesce(try_cast({q}.first::HUGEINT + {it}::HUGEINT * {q}.step AS BIGINT), {it})"
 
 
+_NOWHERE = (("place", "NULL::INTEGER"), ("it", "NULL::BIGINT"), ("ord", "NULL::UINTEGER"))
+
+
 def listed(pairs: Iterable[tuple[str, str]]) -> str:
     """A select list."""
     return ", ".join(f"{expression} AS {column}" for column, expression in pairs)
@@ -28,7 +31,10 @@ def _among(column: str, numbers: Iterable[int]) -> str:
 
 
 class Pivot:
-    """One table, from the names asked for to a query over the connection. `query` gives run_ix, rp, pos and every field's columns."""
+    """One table, from the names asked for to a query over the connection.
+
+    `query` gives run_ix, rp, pos, the place, it and ord of the record (null in a row of arguments), and every field's columns.
+    """
 
     def __init__(self, places: Places, known: Names, asked: Sequence[str], extra: Sequence[str] = (), only: set[int] | None = None) -> None:
         self.places = places
@@ -87,7 +93,7 @@ class Pivot:
             selects.append(lonely)
         if not selects:
             pairs = [pair for field in (*self.loops, *self.names) for pair in field.nulls()]
-            return f"SELECT {listed([('run_ix', '0'), ('rp', '0'), ('pos', '0::BIGINT'), ('present', 'false'), *pairs])} WHERE false"
+            return f"SELECT {listed([('run_ix', '0'), ('rp', '0'), ('pos', '0::BIGINT'), *_NOWHERE, *pairs])} WHERE false"
         return " UNION ALL BY NAME ".join(selects)
 
     def _own(self, shape: Shape) -> list[Field]:
@@ -114,12 +120,12 @@ class Pivot:
         position = "era << 32 | seq"
         if len(fields) == 1:
             pairs = [*fields[0].read(), (f"h_{fields[0].letter}", "true")]
-            return f"SELECT place, it, {position} AS pos, {listed(pairs)} FROM ({source})"
+            return f"SELECT place, it, ord, {position} AS pos, {listed(pairs)} FROM ({source})"
         pairs = []
         for n, field in enumerate(fields):
             pairs += [(column, f"any_value({expression}) FILTER (WHERE n = {n})") for column, expression in field.read()]
             pairs.append((f"h_{field.letter}", f"bool_or(n = {n})"))
-        return f"SELECT place, it, min({position}) AS pos, {listed(pairs)} FROM ({source}) GROUP BY place, it, ord"
+        return f"SELECT place, it, ord, min({position}) AS pos, {listed(pairs)} FROM ({source}) GROUP BY place, it, ord"
 
     def _keep_rows(self, shape: Shape) -> None:
         below = [deeper for deeper in self._rows if is_above(shape, deeper)]
@@ -157,7 +163,7 @@ class Pivot:
             if rps:
                 selects.append(
                     f"SELECT a.a{level} AS place, a.i{level} AS it FROM ({self._where[deeper]}) "
-                    f"JOIN ({self._ancestors(deeper)}) a USING (place) WHERE {_among('a.rp', rps)}"
+                    f"JOIN ({self.ancestors(deeper)}) a USING (place) WHERE {_among('a.rp', rps)}"
                 )
         if not selects:
             return None
@@ -175,7 +181,7 @@ class Pivot:
 
     # Places with what they inherit
 
-    def _ancestors(self, shape: Shape) -> str:
+    def ancestors(self, shape: Shape) -> str:
         """place, rp, and for every level L above: a<L> the place, i<L> the iteration of it that this place is in."""
         depth = len(shape)
         pairs, joins, inner = [("place", "p.place"), ("rp", "p.rp")], [], "p"
@@ -199,7 +205,7 @@ class Pivot:
             pairs += self._loop_value(self._loop[columns[level - 1]], f"q{level}", f"a.i{level}", f"v{level}" if called else None)
         for field in self.names:
             pairs += self._inherited(field, shape, joins)
-        return f"SELECT {listed(pairs)} FROM ({self._ancestors(shape)}) a {' '.join(joins)}"
+        return f"SELECT {listed(pairs)} FROM ({self.ancestors(shape)}) a {' '.join(joins)}"
 
     def _loop_value(self, field: Field, place: str, iteration: str, called: str | None) -> list[tuple[str, str]]:
         """What an iteration is called: its value where it has one, else its number."""
@@ -223,7 +229,7 @@ class Pivot:
                 alias = f"s{len(joins)}"
                 level = len(upper)
                 joins.append(
-                    f"LEFT JOIN (SELECT *, true AS one FROM ({self._single(field, upper)})) {alias} ON {alias}.place = a.a{level} "
+                    f"LEFT JOIN ({self._single(field, upper)}) {alias} ON {alias}.place = a.a{level} "
                     f"AND {alias}.it = a.i{level} AND {_among('a.rp', rps)}"
                 )
                 aliases.append(alias)
@@ -236,8 +242,6 @@ class Pivot:
         pairs = []
         for column, null in field.nulls():
             pairs.append((f"x_{column}", f"coalesce({', '.join(f'{alias}.{column}' for alias in aliases)})" if aliases else null))
-        present = " OR ".join(f"{alias}.one" for alias in aliases)
-        pairs.append((f"xh_{field.letter}", f"coalesce({present}, false)" if aliases else "false"))
         return pairs
 
     # Arguments
@@ -260,18 +264,18 @@ class Pivot:
                 rows.append((rp, code, float(number) if number else None, int(whole) if whole else None, text, raw))
             kinds = {"rp": "INTEGER", "type": "UTINYINT", "f": "DOUBLE", "i": "BIGINT", "s": "VARCHAR", "raw": "BLOB"}
             fill(self.places.connection, f"{table}_", kinds, rows)
-            self.places.connection.execute(
-                f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT rp, true AS one, {listed(field.read())} FROM {table}_"
-            )
+            self.places.connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT rp, {listed(field.read())} FROM {table}_")
             self._args_made.add(table)
         return table
 
-    def _lonely(self, fields: Sequence[Field]) -> set[int]:
+    def lonely(self) -> set[int]:
         """The processes that get a row for an argument that no other row shows: all that differ, else the lowest of the run."""
         apart: set[int] = set()
         agreed: set[int] = set()
         run_of = [run_ix for run_ix, _ in self.places.processes]
-        for field in fields:
+        for field in self.names:
+            if field.name not in self.known.args:
+                continue
             arg = self.known.args[field.name]
             shown = {arg.sources[rp] for shape in self.shapes for rp in self._arg_rps(field, shape)}
             kinds: dict[int, set[bytes]] = {}
@@ -285,23 +289,19 @@ class Pivot:
 
     def _lonely_args(self) -> str | None:
         """A row for each argument that no other row shows."""
-        fields = [field for field in self.names if field.name in self.known.args]
-        lonely = self._lonely(fields)
+        lonely = self.lonely()
         if not lonely:
             return None
-        pairs = [("run_ix", "r.run_ix"), ("rp", "r.rp"), ("pos", "-1::BIGINT")]
+        pairs = [("run_ix", "r.run_ix"), ("rp", "r.rp"), ("pos", "-1::BIGINT"), *_NOWHERE]
         pairs += [pair for field in self.loops for pair in field.nulls()]
-        joins, present = [], []
+        joins = []
         for field in self.names:
-            if field in fields:
+            if field.name in self.known.args:
                 table = self._arg_table(field)
                 joins.append(f"LEFT JOIN {table} USING (rp)")
                 pairs += [(column, f"{table}.{column}") for column in field.columns]
-                if field.asked:
-                    present.append(f"coalesce({table}.one, false)")
             else:
                 pairs += field.nulls()
-        pairs.append(("present", " OR ".join(present) or "false"))
         rows = f"SELECT run_ix, rp FROM process WHERE {_among('rp', lonely)}"
         return f"SELECT {listed(pairs)} FROM ({rows}) r {' '.join(joins)}"
 
@@ -309,7 +309,7 @@ class Pivot:
 
     def _select(self, shape: Shape) -> str:
         own = {field.letter for field in self._own(shape)}
-        pairs = [("run_ix", "x.run_ix"), ("rp", "x.rp"), ("pos", "e.pos")]
+        pairs = [("run_ix", "x.run_ix"), ("rp", "x.rp"), ("pos", "e.pos"), ("place", "e.place"), ("it", "e.it"), ("ord", "e.ord")]
         columns = loop_columns(shape)
         joins = [f"JOIN ({self._extended(shape)}) x USING (place)"]
         for field in self.loops:
@@ -323,11 +323,7 @@ class Pivot:
                 pairs += self._loop_value(field, "p", "e.it", "v" if called else None)
             else:
                 pairs += [(column, f"x.{column}") for column in field.columns]
-        present = []
         for field in self.names:
             mine = field.letter in own
             pairs += [(c, f"coalesce(e.{c}, x.x_{c})" if mine else f"x.x_{c}") for c in field.columns]
-            if field.asked:
-                present.append(f"coalesce(e.h_{field.letter}, x.xh_{field.letter})" if mine else f"x.xh_{field.letter}")
-        pairs.append(("present", " OR ".join(present) or "false"))
         return f"SELECT {listed(pairs)} FROM {self._rows[shape]} e {' '.join(joins)}"

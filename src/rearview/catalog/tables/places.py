@@ -221,10 +221,10 @@ class Places:
                     rp = self._rp[run, writer]
                     if writer in among:
                         known.values[rp] = theirs[writer][arg][0]
-                    known.sources[rp] = self._rp[run, _nearest(writer, among, first)]
+                    known.sources[rp] = self._rp[run, nearest(writer, among, first)]
 
 
-def _nearest(writer: str, among: set[str], otherwise: str) -> str:
+def nearest(writer: str, among: set[str], otherwise: str) -> str:
     """A process or the nearest of its ancestors that is among some: `0.2`, then `0`."""
     while writer not in among:
         writer, dot, _ = writer.rpartition(".")
