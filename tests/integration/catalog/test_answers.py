@@ -115,8 +115,21 @@ def test_unknown_names_are_empty_columns_with_a_hint(builder: StoreBuilder) -> N
         table = catalog.table(["los", "loss"])
         assert [dims(row, "los", "loss") for row in table.dicts()] == [(None, 1.0)]
         assert table.notes == ["nothing was logged as 'los': did you mean loss?"]
+        assert catalog.table(["LOSS"]).notes == ["nothing was logged as 'LOSS': did you mean loss?"]
         assert len(catalog.table(["nothing", "at all"])) == 0
         assert len(catalog.table([])) == 0
+
+
+def test_a_loop_alone_is_no_column_and_says_so(builder: StoreBuilder) -> None:
+    process = builder.run().process()
+    process.log("top", 1)
+    for _ in process.loop("epoch", range(2)):
+        process.log("acc", 1.0)
+    process.end()
+    with Catalog(builder.store) as catalog:
+        said = ["epoch is a loop, a column of the names that are logged in it: ask for one of them too, such as acc"]
+        assert catalog.table(["epoch"]).notes == catalog.table(["epoch", "top"]).notes == said
+        assert catalog.table(["epoch", "acc"]).notes == catalog.table(["run", "tstamp", "process"]).notes == []
 
 
 def test_mixed_types_are_kept_and_said(builder: StoreBuilder) -> None:

@@ -30,6 +30,8 @@ def ask_table(asking: Asking, asked: Sequence[str], where: str | None, run: str 
     _keep(asking, pivot, choice.rows(columns) if choice else pivot.query(), choice)
     data = _data(asking, pivot, asked)
     listed = data.columns()
+    there = {column.name for column in listed}
+    notes += [_only_a_loop(name, known) for name in asked if name not in columns and name not in there]
     notes += [f"{column.name} has values of several types: {column.mixed}" for column in listed if column.mixed]
     notes += places.sources.damage
     return Table(listed, data, notes)
@@ -44,6 +46,12 @@ def _is_dimension(name: str, known: Names) -> bool:
     """A dimension that was asked for by its name is there anyway, unless something was logged under that name too."""
     loops = {column for shape in known.shapes() for column in loop_columns(shape)}
     return (name in DIMENSIONS or name in loops) and name not in known.logged and name not in known.args
+
+
+def _only_a_loop(name: str, known: Names) -> str:
+    """Why a loop that was asked for is no column."""
+    inside = sorted(logged for logged, at in known.logged.items() if any(name in loop_columns(shape) for shape in at))
+    return f"{name} is a loop, a column of the names that are logged in it: ask for one of them too, such as {', '.join(inside[:3])}"
 
 
 def _unknown(asked: Sequence[str], known: Names, every: Names) -> list[str]:

@@ -50,7 +50,10 @@ class Asking:
 
 def near(name: str, known: Iterable[str]) -> str:
     """`: did you mean loss?`, or nothing."""
-    matches = difflib.get_close_matches(name, list(known), 3)
+    folded: dict[str, list[str]] = {}
+    for other in known:
+        folded.setdefault(other.lower(), []).append(other)
+    matches = [other for match in difflib.get_close_matches(name.lower(), folded, 3) for other in folded[match]]
     return f": did you mean {', '.join(matches)}?" if matches else ""
 
 
