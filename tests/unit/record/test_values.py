@@ -195,8 +195,8 @@ def test_numpy_dates_are_kept_to_the_microsecond_or_refused() -> None:
         np.datetime64("2024-02-29T01:02:03.000000004"),
         np.datetime64("20000-01-01"),
         np.datetime64("-0001-01-01"),
-        np.datetime64("NaT"),
-        np.timedelta64("NaT"),
+        np.datetime64("NaT", "ns"),
+        np.timedelta64("NaT", "ns"),
         np.timedelta64(1, "ns"),
         np.timedelta64(1, "M"),
     ):
