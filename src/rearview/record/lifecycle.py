@@ -318,6 +318,10 @@ class RunContext:
 
     def __init__(self, run: OpenRun | None) -> None:
         self._run = run
+        self._silent = run is None and bool(_open.runs)
+        """It could not begin inside another run: what is logged in it is not the other's."""
+        if self._silent:
+            session.active = Off()
 
     @property
     def id(self) -> str | None:
@@ -334,6 +338,9 @@ class RunContext:
 
     def end(self, error: BaseException | None = None) -> None:
         """End the run now."""
+        if self._silent:
+            self._silent = False
+            session.active = _open.session()
         if self._run is None:
             return
         if isinstance(error, SystemExit):  # leaving the program is no failure by itself

@@ -116,3 +116,22 @@ def test_a_project_file_may_be_called_secrets(project: Path) -> None:
     done = run(project, "import secrets, rearview as rv\nrv.log('a', 1)\nprint(secrets.TOKEN)\n")
     assert (done.returncode, done.stdout) == (0, "x\n")
     assert len(read_all(project)) == 1
+
+
+def test_a_run_that_cannot_begin_inside_another_is_not_the_other(project: Path) -> None:
+    source = """
+import rearview as rv
+from rearview.record import beginning
+rv.log("a", 1)
+def fail(*a, **k): raise OSError(28, "No space left on device")
+write, beginning.write = beginning.write, fail
+with rv.run(name="inner"):
+    rv.log("a", 2)
+beginning.write = write
+rv.log("a", 3)
+"""
+    done = run(project, source)
+    assert done.returncode == 0
+    assert done.stderr.count("nothing is recorded") == 1
+    (recorded,) = read_all(project)
+    assert recorded.values("a") == [1, 3]
