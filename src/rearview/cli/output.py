@@ -17,54 +17,22 @@ Must not know commands. Text is written in ASCII escapes: safe on any terminal, 
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import datetime as dt
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from rearview.catalog.tables import texts
 from rearview.cli import screen
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
 def plain(value: object) -> Json:
-    """A value in JSON's own types, by the table above."""
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    if isinstance(value, tuple):
-        return {"$tuple": [plain(item) for item in value]}
-    if isinstance(value, Mapping):
-        if all(isinstance(key, str) and not key.startswith("$") for key in value):
-            return {key: plain(item) for key, item in value.items()}
-        return {"$dict": [[plain(key), plain(item)] for key, item in value.items()]}
-    return _tagged(value)
-
-
-def _tagged(value: object) -> Json:
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return {"$bytes": base64.b64encode(bytes(value)).decode()}
-    if isinstance(value, dt.datetime):
-        return {"$datetime": value.isoformat()}
-    if isinstance(value, dt.date):
-        return {"$date": value.isoformat()}
-    if isinstance(value, dt.time):
-        return {"$time": value.isoformat()}
-    if isinstance(value, dt.timedelta):
-        return {"$timedelta": [value.days, value.seconds, value.microseconds]}
-    if isinstance(value, complex):
-        return {"$complex": [plain(value.real), plain(value.imag)]}
-    if hasattr(value, "as_json"):
-        return {"$cell": facts(value.as_json())}
-    return str(value)
+    """A value in JSON's own types, by the table above; ints with as many digits as they have."""
+    made: Json = texts.plain(value, huge=int)
+    return made
 
 
 def facts(value: object) -> Json:

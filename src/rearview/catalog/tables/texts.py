@@ -9,6 +9,7 @@ import base64
 import datetime as dt
 import json
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rearview.model import ArraySummary
@@ -26,10 +27,10 @@ def as_text(value: object) -> str:
     if isinstance(value, int):
         return digits(value)
     if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else str(_json(value))
+        return repr(value) if math.isfinite(value) else str(plain(value))
     if isinstance(value, (dt.date, dt.time)):
         return value.isoformat()
-    return json.dumps(_json(value))
+    return json.dumps(plain(value))
 
 
 def digits(value: int) -> str:
@@ -42,27 +43,28 @@ def microseconds(value: dt.timedelta) -> int:
     return (value.days * 86400 + value.seconds) * 1_000_000 + value.microseconds
 
 
-def _json(value: Any) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() >= _PRINTABLE_BITS:
-        return hex(value)
-    if value is None or isinstance(value, (bool, int, str)):
+def plain(value: Any, huge: Callable[[int], object] = hex) -> Any:
+    """A value in JSON's own types; `docs/reference/cli.md` has the table. `huge` makes something of an int that Python would not print."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value) if value.bit_length() < _PRINTABLE_BITS else huge(value)
+    if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, list):
-        return [_json(item) for item in value]
+        return [plain(item, huge) for item in value]
     if isinstance(value, tuple):
-        return {"$tuple": [_json(item) for item in value]}
-    if isinstance(value, dict):
+        return {"$tuple": [plain(item, huge) for item in value]}
+    if isinstance(value, Mapping):
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
-            return {key: _json(item) for key, item in value.items()}
-        return {"$dict": [[_json(key), _json(item)] for key, item in value.items()]}
+            return {key: plain(item, huge) for key, item in value.items()}
+        return {"$dict": [[plain(key, huge), plain(item, huge)] for key, item in value.items()]}
     return _tagged(value)
 
 
 def _tagged(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return {"$bytes": base64.b64encode(value).decode()}
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return {"$bytes": base64.b64encode(bytes(value)).decode()}
     if isinstance(value, dt.datetime):
         return {"$datetime": value.isoformat()}
     if isinstance(value, dt.date):
@@ -72,7 +74,7 @@ def _tagged(value: Any) -> Any:
     if isinstance(value, dt.timedelta):
         return {"$timedelta": [value.days, value.seconds, value.microseconds]}
     if isinstance(value, complex):
-        return {"$complex": [_json(value.real), _json(value.imag)]}
+        return {"$complex": [plain(value.real), plain(value.imag)]}
     if isinstance(value, ArraySummary):
         return f"{value.kind} {value.dtype} {'x'.join(map(str, value.shape))}"
     return {"$cell": value.as_json()} if hasattr(value, "as_json") else str(value)
