@@ -111,9 +111,13 @@ def deadline(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[
 
 @contextmanager
 def in_our_words(what: str) -> Iterator[None]:
-    """Whatever DuckDB says that nobody expected leaves as an error of ours."""
+    """Whatever DuckDB or the disk says that nobody expected leaves as an error of ours."""
     try:
         yield
+    except FileNotFoundError:
+        raise  # somebody removed it meanwhile: the caller looks again
+    except OSError as problem:
+        raise StoreError(f"{what} cannot be read: {problem.strerror}; see to the disk and its permissions, then ask again") from problem
     except Exception as problem:
         import duckdb
 
