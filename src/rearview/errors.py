@@ -13,6 +13,9 @@
     │   ├── Damaged                   5  bytes are not what was written
     │   ├── NewerFormat               6  written by a later rearview
     │   └── RecordingFailed           6  a record could not be written (shown once, training goes on)
+    ├── CheckpointError               6  a state could not be captured, kept or put back
+    │   ├── NoCheckpoint              3  no checkpoint of that run or place (also LookupError)
+    │   └── RestoreRefused            6  the live objects cannot take the recorded state; nothing was touched
     ├── VersionError                  6  source could not be taken or read back
     ├── MissingLibrary                6  an extra is needed (also ImportError)
     └── Unstorable                    6  a value rearview cannot keep (said once, training goes on)
@@ -96,6 +99,24 @@ class NewerFormat(StoreError):
 
 class RecordingFailed(StoreError):
     """A record could not be written; the training goes on without it."""
+
+
+class CheckpointError(RearviewError):
+    """A state could not be captured, kept or put back."""
+
+
+class NoCheckpoint(CheckpointError, NotFound):
+    """No checkpoint of that run, or none at that place."""
+
+    exit_code = EXIT_NOTHING_MATCHED
+
+
+class RestoreRefused(CheckpointError):
+    """The live objects cannot take the recorded state; nothing was touched. `reasons` names each thing."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        super().__init__("the recorded state was not restored, nothing was touched: " + "; ".join(reasons))
+        self.reasons = reasons
 
 
 class VersionError(RearviewError):
