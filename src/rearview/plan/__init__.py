@@ -1,0 +1,1 @@
+"""Decides what to keep and what to run: values in, values out, no files."""
