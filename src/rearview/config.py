@@ -7,6 +7,7 @@ and values that do not fit are errors, because a setting that is silently ignore
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ class Setting:
     env: str
     help: str
     choices: tuple[str, ...] = ()
+    zero: bool = False
+    """Zero means something."""
 
     @property
     def type_name(self) -> str:
@@ -40,11 +43,17 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("source_limit", 1 << 20, "REARVIEW_SOURCE_LIMIT", "largest source file taken into a version, in bytes"),
     Setting("include", (), "REARVIEW_INCLUDE", "more files to take into versions, as patterns"),
     Setting("exclude", (), "REARVIEW_EXCLUDE", "files never to take into versions, as patterns"),
+    Setting("checkpoints", True, "REARVIEW_CHECKPOINTS", "take checkpoints inside `rv.checkpointing`"),
+    Setting("eps", 1 / 15, "REARVIEW_EPS", "the share of its time that a run may lose to checkpoints, at most"),
+    Setting("every", 0, "REARVIEW_EVERY", "a fixed period: a checkpoint every n-th outer iteration, whatever it costs; 0 adapts", zero=True),
+    Setting("risk", 900.0, "REARVIEW_RISK", "seconds of work that may be lost to a kill inside a long loop, if eps allows"),
+    Setting("keep", "everything", "REARVIEW_KEEP", "which checkpoints to keep: everything, peak-and-end, every:N, newest:K, budget:SIZE, or several"),
+    Setting("peak", "", "REARVIEW_PEAK", "what is best for `keep = peak-and-end`: max:NAME or min:NAME"),
     Setting("query_timeout", 30.0, "REARVIEW_QUERY_TIMEOUT", "seconds a query may take"),
 )
 
-NOT_SETTINGS = ("REARVIEW_DIR", "REARVIEW_RUN", "REARVIEW_DEBUG")
-"""Variables of ours that are no settings: where the store is, the mark a run leaves for its children, tracebacks."""
+NOT_SETTINGS = ("REARVIEW_DIR", "REARVIEW_RUN", "REARVIEW_RESUME", "REARVIEW_DEBUG")
+"""Variables of ours that are no settings: where the store is, the mark a run leaves for its children, what is to be resumed, tracebacks."""
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
@@ -68,6 +77,16 @@ class Settings:
 def recording_is_off(environ: Mapping[str, str]) -> bool:
     """Whether `REARVIEW=off`; asked before anything else is read."""
     return environ.get("REARVIEW", "").strip().lower() in _FALSE
+
+
+def overlaid(settings: Settings, wishes: Mapping[str, object], where: str) -> Settings:
+    """Settings with some given in a call; None means not given."""
+    values, origins = dict(settings.values), dict(settings.origins)
+    for name, raw in wishes.items():
+        if raw is not None:
+            values[name] = _from_toml(_BY_NAME[name], raw, where)
+            origins[name] = where
+    return Settings(values, origins)
 
 
 def load(project: Path | None, environ: Mapping[str, str] | None = None) -> Settings:
@@ -139,19 +158,37 @@ def _near(key: str, known: list[str]) -> str:
 
 def _misfit(setting: Setting, shown: object, where: str) -> ConfigError:
     kinds = {"int": "a whole number above 0", "float": "a number above 0", "bool": "true or false", "list of text": "a list of text"}
-    wanted = " or ".join(setting.choices) or kinds.get(setting.type_name, setting.type_name)
+    kinds |= {"keep": "everything, peak-and-end, every:N, newest:K or budget:SIZE (10GB)", "peak": "max:NAME or min:NAME"}
+    wanted = " or ".join(setting.choices) or kinds.get(setting.name) or kinds.get(setting.type_name, setting.type_name)
     return ConfigError(f"setting {setting.name!r} in {where} is {shown!r}, expected {wanted}")
 
 
+_FORMS = {
+    "keep": re.compile(r"(everything|peak-and-end|every:[1-9]\d*|newest:[1-9]\d*|budget:\d+(\.\d+)?\s*([kMGT]i?B?|B)?)(\s*,\s*(?=\S)|$)"),
+    "peak": re.compile(r"((max|min):\S.*)?$"),
+}
+"""How the text of a setting looks; `keep` may have several, separated by commas."""
+
+
+def _has_form(setting: Setting, value: Value) -> bool:
+    form = _FORMS.get(setting.name)
+    if form is None or not isinstance(value, str):
+        return True
+    at = 0
+    while (found := form.match(value, at)) is not None and found.end() > at:
+        at = found.end()
+    return at == len(value)
+
+
 def _checked(setting: Setting, value: Value, where: str) -> Value:
-    too_small = isinstance(value, (int, float)) and not isinstance(value, bool) and not value > 0
-    if too_small or (setting.choices and value not in setting.choices):
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    too_small = is_number and not (value > 0 or (setting.zero and value == 0))  # type: ignore[operator]
+    if too_small or (setting.choices and value not in setting.choices) or not _has_form(setting, value):
         raise _misfit(setting, value, where)
     return value
 
 
-def _from_toml(setting: Setting, raw: object) -> Value:
-    where = "pyproject.toml"
+def _from_toml(setting: Setting, raw: object, where: str = "pyproject.toml") -> Value:
     if isinstance(setting.default, tuple):
         if isinstance(raw, list) and all(isinstance(item, str) for item in raw):
             return tuple(raw)

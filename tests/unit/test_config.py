@@ -18,6 +18,12 @@ EXAMPLES: dict[str, tuple[str, Any, str, Any, str, Any]] = {
     "source_limit": ("10", 10, "20", 20, "-1", "0"),
     "include": ("*.yaml, *.sh", ("*.yaml", "*.sh"), '["a", "b"]', ("a", "b"), "", '"a"'),
     "exclude": ("x", ("x",), "[]", (), "", "[1]"),
+    "checkpoints": ("off", False, "false", False, "perhaps", "1"),
+    "eps": ("0.1", 0.1, "0.5", 0.5, "0", "-1"),
+    "every": ("1", 1, "0", 0, "-1", "1.5"),
+    "risk": ("60", 60.0, "5", 5.0, "soon", "0"),
+    "keep": ("newest:3", "newest:3", '"peak-and-end"', "peak-and-end", "most", "3"),
+    "peak": ("max:acc", "max:acc", '"min:loss"', "min:loss", "acc", "1"),
     "query_timeout": ("2.5", 2.5, "3", 3.0, "soon", "-1"),
 }
 

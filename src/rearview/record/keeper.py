@@ -5,14 +5,14 @@ It is started with the first record, can be brought to rest and ended by one cal
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from rearview.record import firsts
-from rearview.record.recorder import Recorder
+from rearview.record.recorder import PATIENCE_S, Recorder
+from rearview.store import atomic
 
 PERIOD_S = 1.0
 TICK_S = 15.0
@@ -92,7 +92,7 @@ class Keeper:
                 recorder.tick()
             self._errands(recorder)
             recorder.flush()
-            recorder.sync()
+            sync(recorder)
         self.sync_files()
 
     def sync_files(self) -> None:
@@ -100,12 +100,28 @@ class Keeper:
         paths, self.to_sync = self.to_sync, []
         for path in paths:
             try:
-                fd = os.open(path, os.O_RDONLY)
+                atomic.sync_file(path)
             except OSError:
-                continue
-            try:
-                os.fsync(fd)
-            except OSError:
-                pass
-            finally:
-                os.close(fd)
+                continue  # the next run, or a check, finds what is missing
+
+
+def sync(recorder: Recorder) -> None:
+    """Make what was recorded survive a power loss, without holding up whoever records meanwhile."""
+    if not recorder.lock.acquire(timeout=PATIENCE_S):
+        return
+    try:
+        files, recorder.unsynced = recorder.unsynced, []
+        handle = recorder.journal.sync_handle()
+    finally:
+        recorder.lock.release()
+    try:
+        for file in files:
+            atomic.sync_file(file)
+        if handle is not None:
+            handle.sync()
+    except OSError as problem:
+        with recorder.lock:
+            recorder.trouble.degrade(problem)
+    finally:
+        if handle is not None:
+            handle.close()

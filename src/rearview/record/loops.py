@@ -8,6 +8,7 @@ returned. The user's iterator is never drained and nothing of what it yields is 
 from __future__ import annotations
 
 import datetime as dt
+import dis
 import inspect
 import itertools
 import operator
@@ -46,6 +47,26 @@ class Owner(Protocol):
 
     def value_known(self, node: Node) -> None:
         """A record was kept while the iteration's value was still being fetched."""
+
+    @property
+    def guard(self) -> Guard | None:
+        """Who looks after the state of the program in its loops, if anybody does."""
+
+
+class Guard(Protocol):
+    """Follows loops at their boundaries: takes checkpoints there, or brings a resumed program to where it was."""
+
+    def iterator(self, loop: LoopIterator, source: Any) -> Iterator[Any]:
+        """What the loop iterates over is about to be asked for an iterator."""
+
+    def entered(self, loop: LoopIterator, node: Node) -> None:
+        """The loop is at its first iteration, which has not begun."""
+
+    def advancing(self, loop: LoopIterator, node: Node) -> None:
+        """An iteration has ended; the next has not begun."""
+
+    def left(self, loop: LoopIterator, node: Node, ending: int) -> None:
+        """The loop was exhausted or dropped."""
 
 
 class Node:
@@ -111,6 +132,15 @@ def here(owner: Owner, root: Node) -> Node:
     return node
 
 
+def count_anew(owner: Owner, root: Node) -> None:
+    """In a forked child: records and loops are counted from here."""
+    node = current.get()
+    while node is not None and node.owner is owner:
+        node.fresh()
+        node = node.parent
+    root.fresh()
+
+
 def leave(node: Node, ending: int) -> None:
     """Leave a block and every block inside it."""
     top = current.get()
@@ -148,6 +178,18 @@ def _running(key: tuple[int, CodeType]) -> bool:
     return False
 
 
+def how_dropped(frame: FrameType) -> int:
+    """Whether a for statement let go of its iterator by break or return; LEFT if it was something else, an exception mostly.
+
+    Leaving a loop in order pops the iterator; an exception unwinds the stack from the instruction that raised.
+    """
+    code, at = frame.f_code.co_code, frame.f_lasti
+    if at < 0 or dis.opname[code[at]] not in ("POP_TOP", "POP_ITER"):
+        return LEFT
+    names = [dis.opname[code[k]] for k in range(at + 2, min(at + 6, len(code)), 2)]
+    return RETURN if "RETURN_VALUE" in names or "RETURN_CONST" in names else BREAK
+
+
 def affine_of(iterable: object) -> tuple[int, int] | None:
     """(first, step) if iteration k is called first + k * step whatever happens."""
     if type(iterable) is range and -(2**62) < iterable.start < 2**62 and -(2**31) < iterable.step < 2**31:
@@ -158,7 +200,7 @@ def affine_of(iterable: object) -> tuple[int, int] | None:
 class LoopIterator:
     """One pass through a loop."""
 
-    __slots__ = ("_affine", "_begun", "_frame_key", "_name", "_next", "_node", "_owner", "_root")
+    __slots__ = ("_affine", "_begun", "_frame_key", "_guard", "_name", "_next", "_node", "_owner", "_root")
 
     def __init__(self, loop: Loop) -> None:
         self._node: Node | None = None
@@ -169,16 +211,37 @@ class LoopIterator:
         self._begun = 0
         source = loop.iterable
         self._affine = (0, 1) if source is None else affine_of(source)
-        self._next: Callable[[], Any] = iter(itertools.count() if source is None else source).__next__
+        self._guard = loop.owner.guard
+        items = itertools.count() if source is None else source
+        self._next: Callable[[], Any] = (iter(items) if self._guard is None else self._guard.iterator(self, items)).__next__
+
+    @property
+    def name(self) -> str:
+        """The loop's name."""
+        return self._name
+
+    def go_to(self, iteration: int, items: Iterator[Any]) -> None:
+        """Begin at an iteration, with what yields from there on: a resumed program was here before."""
+        node = self._node
+        assert node is None or node.iteration < self._begun, "only before the first iteration"
+        self._begun = iteration
+        self._next = items.__next__
+        if node is not None:
+            node.iteration = iteration - 1
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        node = self._node
+        node = before = self._node
         if node is None or current.get() is not node or not node.open:
             held = sys.getrefcount(self) > _FOR_REFERENCES
             node = self._arrive(held)
+        if self._guard is not None:
+            if node is before:
+                self._guard.advancing(self, node)
+            else:
+                self._guard.entered(self, node)
         node.iteration += 1
         if node.counts or node.entered:
             node.fresh()
@@ -189,6 +252,8 @@ class LoopIterator:
         except StopIteration:
             node.iteration -= 1
             leave(node, EXHAUSTED)
+            if self._guard is not None:
+                self._guard.left(self, node, EXHAUSTED)
             raise
         except BaseException:
             self._begun = node.iteration + 1
@@ -245,6 +310,8 @@ class LoopIterator:
         node = getattr(self, "_node", None)
         if node is not None and node.open and leave is not None:  # None while the interpreter shuts down
             leave(node, LEFT)
+            if self._guard is not None:
+                self._guard.left(self, node, how_dropped(sys._getframe(1)))
 
 
 class Loop:

@@ -27,7 +27,7 @@ from rearview.record.loops import Loop, Node
 from rearview.record.process import Moment
 from rearview.record.trouble import Refusals, Trouble, is_ours
 from rearview.record.values import storable, without_dimensions
-from rearview.store import atomic, frames, objects
+from rearview.store import frames, objects
 from rearview.store.encoding import encode
 from rearview.store.journal import PART_FRAMES, JournalWriter
 from rearview.store.layout import Store
@@ -46,7 +46,7 @@ _current = loops.current.get
 
 _INT64 = 2**63
 _MOST_WAITING = 10_000
-_PATIENCE_S = 5.0
+PATIENCE_S = 5.0
 
 
 class Recorder:
@@ -66,6 +66,10 @@ class Recorder:
         self.names_seen: set[str] = set()
         self.wake: Callable[[], object] = int
         """Called when there is something for the keeper to do."""
+        self.guard: loops.Guard | None = None
+        """Who takes checkpoints in the loops of this run, or brings a resumed program to where it was."""
+        self.reaching = False
+        """The program is on its way to where it is resumed: what it records was recorded before."""
         self._sync_always = sync_always
         self._blocks = itertools.count(1)
         self._ended = False
@@ -85,7 +89,7 @@ class Recorder:
         self._deferred: list[tuple[Node, str, Any, int]] = []
         self._pending: list[Waiting] = []
         """To go out with the next write."""
-        self._unsynced: list[Path] = []
+        self.unsynced: list[Path] = []
         """Objects that a power loss would still take."""
         self._defined = Definitions()
         self._part = self._defined.part
@@ -164,7 +168,7 @@ class Recorder:
 
     def _log_any(self, node: Node, name: str, value: object, flags: int) -> None:
         """Any value, new names, new blocks: definitions and the record in one write."""
-        if self._ended:
+        if self._ended or self.reaching:
             return
         counts = node.counts
         ordinal = counts.get(name, 0)
@@ -201,7 +205,7 @@ class Recorder:
 
     def _keep(self, data: bytes) -> str:
         key = objects.put(self.store, data, durable=self._sync_always)
-        self._unsynced.append(objects.path_of(self.store, key))
+        self.unsynced.append(objects.path_of(self.store, key))
         return key
 
     def _record(self, node: Node, name: str, value: object, flags: int) -> None:
@@ -262,7 +266,7 @@ class Recorder:
 
     def block_left(self, node: Node, ending: int) -> None:
         """Note how a block ended, with the next write. Called from anywhere, also from a destructor."""
-        if self._ended:
+        if self._ended or self.reaching:
             return
         with self.lock:
             # While a disk is full for long, ends of blocks are not worth the memory: a block without one is still open.
@@ -319,7 +323,7 @@ class Recorder:
 
     def flush(self) -> None:
         """Write what waits for the next record."""
-        if not self.lock.acquire(timeout=_PATIENCE_S):
+        if not self.lock.acquire(timeout=PATIENCE_S):
             return
         try:
             if self._busy or self._dormant or not self._pending:
@@ -336,27 +340,6 @@ class Recorder:
                 self._after_write()
         finally:
             self.lock.release()
-
-    def sync(self) -> None:
-        """Make what was recorded survive a power loss, without holding up whoever records meanwhile."""
-        if not self.lock.acquire(timeout=_PATIENCE_S):
-            return
-        try:
-            files, self._unsynced = self._unsynced, []
-            handle = self.journal.sync_handle()
-        finally:
-            self.lock.release()
-        try:
-            for file in files:
-                atomic.sync_file(file)
-            if handle is not None:
-                handle.sync()
-        except OSError as problem:
-            with self.lock:
-                self.trouble.degrade(problem)
-        finally:
-            if handle is not None:
-                handle.close()
 
     def _recovered(self) -> bool:
         """Try a new part: after an error nothing is certain about the old one."""
@@ -393,8 +376,5 @@ class Recorder:
         self._become(process, identity)
         self.trouble.doubt()  # opens the journal with the first record
         self._dormant = True
-        node: Node | None = _current()
-        while node is not None and node.owner is self:
-            node.fresh()
-            node = node.parent
-        self.root.fresh()
+        loops.count_anew(self, self.root)
+        self.guard = None

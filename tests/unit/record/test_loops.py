@@ -24,6 +24,8 @@ class Program:
         self.ends: list[tuple[str, int, str]] = []
         self._blocks = 0
 
+    guard = None
+
     def next_block_id(self) -> int:
         self._blocks += 1
         return self._blocks

@@ -15,6 +15,7 @@ import pytest
 from rearview.model import ProcessNumber, RunId
 from rearview.record import loops, process, recorder
 from rearview.record.arguments import Given
+from rearview.record.keeper import sync
 from rearview.record.recorder import Recorder
 from rearview.store import frames, journal, layout, runs
 from tests.integration.record.reading import Read, the_run
@@ -352,10 +353,10 @@ def test_a_failed_sync_is_said_once_and_a_new_part_begins(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fdatasync", fail)
-        rec.sync()
+        sync(rec)
     rec.trouble.retry_at = 0.0
     rec.log("loss", 0.75, False)
-    rec.sync()
+    sync(rec)
     rec.end("finished")
     assert len([line for line in capsys.readouterr().err.splitlines() if "degraded" in line]) == 1
     assert the_run(project).values("loss") == [0.5, 0.75]
