@@ -59,8 +59,8 @@ class Policy:
         return ", ".join(self.keepers + ([f"budget:{self.budget_bytes}"] if self.budget_bytes else []))
 
 
-def parse(keep: str, peak: str = "", budget_bytes: int = 0, *, for_run: bool = False) -> Policy:
-    """The policy of a text, with the settings `peak` and `budget` beside it.
+def parse(keep: str, peak: str = "", *, for_run: bool = False) -> Policy:
+    """The policy of a text, with the setting `peak` beside it.
 
     >>> parse("peak-and-end, newest:3", peak="max:acc").newest
     3
@@ -83,10 +83,8 @@ def parse(keep: str, peak: str = "", budget_bytes: int = 0, *, for_run: bool = F
             found["budget_bytes"] = parse_size(rest)
         else:
             raise ConfigError(f"{term!r} in keep={keep!r} is no retention policy: known are {KNOWN}")
-    if budget_bytes and "budget_bytes" not in found:
-        found["budget_bytes"] = budget_bytes
-    if for_run and found.get("budget_bytes"):
-        raise ConfigError("a budget is for the whole store, not for one run: set `budget` in [tool.rearview] or REARVIEW_BUDGET")
+    if for_run and "budget_bytes" in found:
+        raise ConfigError(f"keep={keep!r}: a budget is for the whole store, not for one run; set it in [tool.rearview] keep or REARVIEW_KEEP")
     return Policy(**found)  # type: ignore[arg-type]
 
 
