@@ -1,0 +1,161 @@
+"""Loop paths as people see and type them: `epoch=3/step=120`, `epoch#3`, `epoch=10..20`. Pure.
+
+An iteration is called by its value where that is a scalar, else by its number, counted from 0; `#` always means the number.
+Knows nothing of checkpoints, files or SQL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rearview.errors import UsageError
+
+Scalar = bool | int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One loop of a path and where in it."""
+
+    loop: str
+    occurrence: int
+    """How many loops of that name the parent's iteration had before."""
+    iteration: int
+    """From 0."""
+    value: Scalar | None
+    """What the iteration is called; None where it is no scalar."""
+
+    def __str__(self) -> str:
+        return f"{self.loop}#{self.iteration}" if self.value is None else f"{self.loop}={self.value}"
+
+
+Path = tuple[Element, ...]
+
+
+def shown(path: Sequence[Element]) -> str:
+    """A path in people's words.
+
+    >>> shown([Element("epoch", 0, 2, 3), Element("step", 0, 7, None)])
+    'epoch=3/step#7'
+    """
+    return "/".join(map(str, path))
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One loop of a place that somebody asks for."""
+
+    loop: str
+    low: object
+    """A scalar as the caller has it, or text as it was typed."""
+    high: object = None
+    """The other end of `10..20`, else None."""
+    by_number: bool = False
+    typed: bool = False
+    """`low` and `high` are text that stands for a scalar of any type."""
+
+    def __str__(self) -> str:
+        return f"{self.loop}{'#' if self.by_number else '='}{self.low}{f'..{self.high}' if self.high is not None else ''}"
+
+    def fits(self, element: Element) -> bool:
+        """Whether an iteration is meant."""
+        if element.loop != self.loop:
+            return False
+        have: Scalar = element.iteration if self.by_number or element.value is None else element.value
+        low, high = (_as(have, end) if self.typed else end for end in (self.low, self.high))
+        if self.high is None:
+            return _equal(have, low)
+        try:
+            return bool(low <= have <= high)  # type: ignore[operator]
+        except TypeError:
+            return False
+
+
+def _equal(have: Scalar, wanted: object) -> bool:
+    if isinstance(have, str) != isinstance(wanted, str):
+        return False
+    return bool(have == wanted)
+
+
+def _as(have: Scalar, text: object) -> object:
+    """What was typed, read as the type of what is there; the text itself if it cannot be."""
+    words = {"true": True, "false": False}
+    if isinstance(have, bool):
+        return words.get(str(text).lower(), text)
+    if isinstance(have, str):
+        return text
+    for kind in (int, float):
+        try:
+            return kind(str(text))
+        except ValueError:
+            continue
+    return text
+
+
+_PIECE = re.compile(r"(?P<loop>[^=#]+)(?P<sign>[=#])(?P<value>.*)", re.DOTALL)
+_RANGE = re.compile(r"(?P<low>[^.]+(?:\.[^.]+)?)\.\.(?P<high>[^.]+(?:\.[^.]+)?)", re.DOTALL)
+
+
+def parse(text: str) -> list[Wish]:
+    """The place that somebody typed.
+
+    >>> [str(wish) for wish in parse("epoch=3/step#120")]
+    ['epoch=3', 'step#120']
+    """
+    wishes = []
+    for piece in re.split(r"/(?=[^/=#]+[=#])", text.strip()):
+        found = _PIECE.fullmatch(piece.strip())
+        if found is None or not found["value"].strip():
+            raise UsageError(f"{text!r} is no place in a run: write epoch=3, epoch=3/step=120, or epoch#3 for the iteration number 3")
+        by_number, value = found["sign"] == "#", found["value"].strip()
+        ends = _RANGE.fullmatch(value)
+        low, high = (ends["low"], ends["high"]) if ends else (value, None)
+        if by_number and not all(end is None or end.isdigit() for end in (low, high)):
+            raise UsageError(f"{piece!r} names an iteration by its number, and {value!r} is none: write {found['loop']}={value}")
+        wishes.append(Wish(found["loop"].strip(), low, high, by_number, typed=True))
+    return wishes
+
+
+def wishes_of(place: Mapping[str, Any], at: str | None = None) -> list[Wish]:
+    """The place of a call: `epoch=3, step=120` as keywords, or `at="epoch#3"` as text."""
+    wishes = parse(at) if at is not None else []
+    for loop, value in place.items():
+        if not isinstance(value, (bool, int, float, str)):
+            index = getattr(value, "item", None)  # a number of NumPy's or torch's
+            value = index() if callable(index) else value
+        if not isinstance(value, (bool, int, float, str)):
+            raise UsageError(f"{loop}={value!r} is no place in a run: an iteration is called by a number, a truth value or text")
+        wishes.append(Wish(loop, value))
+    return wishes
+
+
+def matches(path: Sequence[Element], wishes: Sequence[Wish]) -> bool:
+    """Whether a path is the one that is meant: each loop of it is named, none other. The order of different loops does not matter."""
+    if len(path) != len(wishes):
+        return False
+    left = list(wishes)
+    for element in path:
+        found = next((wish for wish in left if wish.loop == element.loop), None)
+        if found is None or not found.fits(element):
+            return False
+        left.remove(found)
+    return True
+
+
+def distance(path: Sequence[Element], wishes: Sequence[Wish]) -> tuple[float, ...]:
+    """How far a path is from the one that is meant, loop by loop from the outermost: for naming the nearest."""
+    steps: list[float] = []
+    by_loop = {wish.loop: wish for wish in wishes}
+    for element in path:
+        wish = by_loop.get(element.loop)
+        have = element.iteration if wish is None or wish.by_number or element.value is None else element.value
+        wanted = _as(have, wish.low) if wish is not None and wish.typed else wish.low if wish is not None else None
+        if isinstance(have, (int, float)) and isinstance(wanted, (int, float)):
+            steps.append(abs(float(have) - float(wanted)))
+        else:
+            steps.append(0.0 if wanted == have else 1.0 if wish is None else 2.0)
+    missing = [wish for wish in wishes if wish.loop not in {element.loop for element in path}]
+    return (float(len(missing)), *steps)
