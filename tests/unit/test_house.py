@@ -19,6 +19,7 @@ MODULES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encodi
 MAY_WRITE_FILES = {
     "store/atomic.py": "publishes whole files",
     "store/journal.py": "appends frames",
+    "store/direct.py": "temporary files of packs, past the page cache; atomic gives them their names",
     "store/check.py": "repair puts damaged files and removed runs aside by name; it writes no bytes",
     "record/recorder.py": "the hot path: the journal's own write call for a float, without the call around it (bench: log)",
     "catalog/tables/export.py": "a Parquet file the user named, whole or not there",

@@ -12,9 +12,6 @@ from typing import Any
 
 from rearview.model import ProcessIdentity
 
-SILENT_AFTER_S = 90.0
-"""A process on another host that has said nothing for so long is taken for dead (it ticks every 15 s)."""
-
 
 @dataclass(frozen=True, slots=True)
 class MainProcess:

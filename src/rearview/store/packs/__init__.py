@@ -1,0 +1,21 @@
+"""Chunks of checkpoints in packs: which are there, how new ones are put, how they are read (`docs/formats/checkpoints.md`)."""
+
+from rearview.store.packs.chunks import CHUNK_BYTES, ChunkRef, buffer_digest, digest, refs_of
+from rearview.store.packs.known import Known, Place
+from rearview.store.packs.packer import Packer, Written
+from rearview.store.packs.reading import PackReader, read_buffer, read_into
+
+__all__ = [
+    "CHUNK_BYTES",
+    "ChunkRef",
+    "Known",
+    "PackReader",
+    "Packer",
+    "Place",
+    "Written",
+    "buffer_digest",
+    "digest",
+    "read_buffer",
+    "read_into",
+    "refs_of",
+]

@@ -1,0 +1,180 @@
+"""Which chunks the store holds, and where. One `Known` is shared by everything in a process that writes or reads chunks.
+
+Indexes are read when a chunk is first asked for, never at the start of a program. What is kept in memory is bounded: the
+chunks of constant packs, then those of the newest, at most `LIMIT` of them (about 300 bytes each). What is beyond that is
+stored again by a writer, and looked up on disk by a reader.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from rearview.errors import Damaged
+from rearview.store.layout import Store
+from rearview.store.packs import index as indexes
+from rearview.store.packs.index import PackIndex
+
+LIMIT = 100_000
+"""100 GB of large buffers, in 30 MB of memory."""
+
+
+class Place(NamedTuple):
+    """Where a chunk lies."""
+
+    pack: str
+    offset: int
+    size: int
+
+
+_Stamp = tuple[int, int]
+"""Inode and size of an index: a thinned one is another file and shorter."""
+
+
+class Known:
+    """The chunks of a store, as far as this process has looked. Safe for several threads."""
+
+    def __init__(self, store: Store, limit: int = LIMIT) -> None:
+        self.store = store
+        self.damaged: dict[str, str] = {}
+        """Packs whose index cannot be read, with the sentence that says why. Nothing new relies on them."""
+        self._limit = limit
+        self._lock = threading.RLock()
+        self._where: dict[bytes, Place] = {}
+        self._packs: dict[str, tuple[PackIndex, _Stamp]] = {}
+        """In memory, the ones that go first first."""
+        self._looked = False
+
+    def refresh(self) -> None:
+        """Look at the folder anew: take in indexes that came, forget those that went."""
+        with self._lock:
+            self._looked = True
+            there = self._listing(indexes.INDEX)
+            for pack in [pack for pack, (_, stamp) in self._packs.items() if there.get(pack, (None, 0))[0] != stamp]:
+                self._forget(pack)
+            self.damaged.clear()
+            fresh = self._worth_knowing(sorted((pack for pack in there if pack not in self._packs), key=lambda pack: -there[pack][1]))
+            for found in reversed(fresh):  # what goes first stands first
+                self._remember(found, there[found.pack][0])
+
+    def _worth_knowing(self, newest_first: list[str]) -> list[PackIndex]:
+        """The indexes of the newest packs up to the limit; beyond it only those of constant packs."""
+        found: list[PackIndex] = []
+        count = 0
+        for pack in newest_first:
+            path = indexes.index_path(self.store, pack)
+            if count >= self._limit and not indexes.says_constant(path):
+                continue
+            index = self._load(path)
+            if index is not None:
+                found.append(index)
+                count += len(index)
+        return found
+
+    def _listing(self, suffix: str) -> dict[str, tuple[_Stamp, float]]:
+        """Indexes of that kind: pack -> (stamp, modified)."""
+        found = {}
+        try:
+            entries = list(os.scandir(indexes.folder_of(self.store)))
+        except FileNotFoundError:
+            return {}
+        packs = {entry.name.partition(".")[0] for entry in entries if entry.name.endswith(indexes.PACK)}
+        for entry in entries:
+            name = indexes.named(entry.name)
+            if name is None or name[1] != suffix or name[0] not in packs:
+                continue
+            try:
+                facts = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            found[name[0]] = ((facts.st_ino, facts.st_size), facts.st_mtime)
+        return found
+
+    def _load(self, path: Path) -> PackIndex | None:
+        try:
+            return indexes.read(path)
+        except FileNotFoundError:
+            return None
+        except (Damaged, OSError) as problem:
+            self.damaged[path.name.partition(".")[0]] = str(problem)
+            return None
+
+    def _remember(self, found: PackIndex, stamp: _Stamp) -> None:
+        self._packs[found.pack] = (found, stamp)
+        for digest, offset, size in found:
+            self._where[digest] = Place(found.pack, offset, size)
+        while len(self._where) > self._limit and len(self._packs) > 1:
+            others = (pack for pack, (one, _) in self._packs.items() if not one.constant and pack != found.pack)
+            self._forget(next(others, next(iter(self._packs))))
+
+    def _forget(self, pack: str) -> None:
+        gone, _ = self._packs.pop(pack)
+        for digest, _, _ in gone:
+            place = self._where.get(digest)
+            if place is not None and place.pack == pack:
+                del self._where[digest]
+
+    def add(self, index: PackIndex) -> None:
+        """A pack that was just published."""
+        facts = os.stat(indexes.index_path(self.store, index.pack))
+        with self._lock:
+            self._remember(index, (facts.st_ino, facts.st_size))
+
+    def place(self, digest: bytes) -> Place | None:
+        """Where a chunk is, as far as is known in memory; the first call reads the indexes."""
+        if not self._looked:
+            self.refresh()
+        return self._where.get(digest)
+
+    def hold(self, pack: str) -> bool:
+        """Refresh a pack that a new checkpoint relies on, and look whether it is still what it was. False: it went.
+
+        The caller holds a lease. gc renames the index before it looks for leases, so either the name is gone here, or gc
+        sees the lease, waits for the manifest and finds the chunk in use.
+        """
+        path = indexes.index_path(self.store, pack)
+        try:
+            os.utime(path)
+            facts = os.stat(path)
+        except FileNotFoundError:
+            facts = None
+        with self._lock:
+            known = self._packs.get(pack)
+            if known is not None and facts is not None and (facts.st_ino, facts.st_size) == known[1]:
+                return True
+            if known is not None:
+                self._forget(pack)
+            if facts is not None:
+                found = self._load(path)
+                if found is not None:
+                    self._remember(found, (facts.st_ino, facts.st_size))
+            return False
+
+    def places(self, digests: Iterable[bytes]) -> dict[bytes, Place]:
+        """Where each of these chunks is, for reading; one that is nowhere is left out. Looks on disk for what memory lacks."""
+        wanted = set(digests)
+        with self._lock:
+            found = {digest: place for digest in wanted if (place := self.place(digest)) is not None}
+            if len(found) < len(wanted):
+                self.refresh()
+                found = {digest: place for digest in wanted if (place := self._where.get(digest)) is not None}
+            for suffix in (indexes.INDEX, indexes.CONDEMNED):
+                self._search(suffix, wanted, found)
+        return found
+
+    def _search(self, suffix: str, wanted: set[bytes], found: dict[bytes, Place]) -> None:
+        """In the indexes that are not in memory: condemned packs, and what is beyond the limit."""
+        if len(found) == len(wanted):
+            return
+        for pack in self._listing(suffix):
+            if suffix == indexes.INDEX and pack in self._packs:
+                continue
+            index = self._load(indexes.folder_of(self.store) / (pack + suffix))
+            for digest, offset, size in index or ():
+                if digest in wanted:
+                    found.setdefault(digest, Place(pack, offset, size))
+            if len(found) == len(wanted):
+                return
