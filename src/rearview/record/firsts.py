@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from rearview import session
+from rearview.record import written
 
 MAX_OPENED = 20_000
 MAX_SOURCE = 4 << 20
@@ -124,8 +125,15 @@ def read(path: str) -> bytes | None:
 
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
-    """Sees every file that Python code opens. Must be quick and must not raise."""
-    if event != "open" or (_unseen and get_ident() in _unseen):
+    """Sees every file that Python code opens, renames or deletes. Must be quick and must not raise."""
+    if event != "open":
+        if event in written.EVENTS and not (_unseen and get_ident() in _unseen):
+            try:
+                written.happened(event, args)
+            except (OSError, ValueError, TypeError, RuntimeError, IndexError):
+                pass  # an observer never gets in the way
+        return
+    if _unseen and get_ident() in _unseen:
         return
     path = args[0]
     if type(path) is not str or path.startswith(_prefixes):
@@ -144,11 +152,11 @@ def _note(path: str, mode: object, flags: object) -> None:
         with unseen():
             _note_source(path)
         return
-    if len(opened) < MAX_OPENED:
-        by_flags = isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR))
-        writing = bool(set(mode) & set("wax+")) if isinstance(mode, str) else by_flags
-        if writing or path not in opened:
-            opened[path] = "w" if writing else "r"
+    writing = written.mode_of(mode, flags)
+    if writing is not None:
+        written.opened(path, writing)
+    if len(opened) < MAX_OPENED and (writing is not None or path not in opened):
+        opened[path] = "r" if writing is None else "w"
 
 
 def _note_source(path: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rearview.errors import RearviewError
-from rearview.record import environment, firsts, source
+from rearview.record import environment, firsts, outputs, source
 from rearview.record.say import say
 from rearview.store import runs
 from rearview.store.journal import parts_of
@@ -25,6 +25,7 @@ class Kept:
     modules: int = 0
     """How many modules were loaded when they were last looked through."""
     inputs: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, int] = field(default_factory=dict)
     cells: dict[int, str] = field(default_factory=dict)
     hook: Any = None
     failed: bool = False
@@ -56,6 +57,7 @@ def note_cell(run: OpenRun, number: int, text: str) -> None:
 def keep_up(run: OpenRun) -> None:
     """Once a second, and at the end."""
     _keep_inputs(run)
+    _keep_outputs(run)
     if run.snapshot is not None and len(sys.modules) != run.kept.modules:
         run.kept.modules = len(sys.modules)
         _keep_sources(run)
@@ -107,6 +109,13 @@ def _keep_inputs(run: OpenRun) -> None:
             files.append(_describe(path, mode, run))
     if files:
         run.recorder.fact("inputs", files=files)
+
+
+def _keep_outputs(run: OpenRun) -> None:
+    """Files begun since, with their size before: what was begun after the last checkpoint is known from here alone."""
+    fresh = outputs.fresh(run.kept.outputs, run.project, run.recorder.store.root)
+    if fresh is not None:
+        run.recorder.fact("outputs", **fresh)
 
 
 def _describe(path: str, mode: str, run: OpenRun) -> list[object]:
