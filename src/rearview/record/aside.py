@@ -52,6 +52,8 @@ class Plan:
     content: str | None = None
     """A file with its content at the checkpoint, where that is not the beginning of the copy."""
     deleted_before_loop: bool = False
+    full: str = ""
+    """The absolute path."""
 
     def is_emptied(self) -> bool:
         """Whether the code before the loop, when it runs again, empties or deletes the file."""
@@ -80,10 +82,10 @@ def survey(
             found = _unnoted(project, str(path), str(mode), prior, latest)
             if found is not None:
                 plans[str(path)] = found
-    gone = [os.path.join(project, path) for path in removed]
+    gone = [os.path.join(os.path.abspath(project), path) for path in removed]
     for plan in plans.values():
-        full = os.path.join(project, plan.path)
-        plan.deleted_before_loop = any(full == path or full.startswith(os.path.join(path, "")) for path in gone)
+        plan.full = os.path.join(os.path.abspath(project), plan.path)
+        plan.deleted_before_loop = any(plan.full == path or plan.full.startswith(os.path.join(path, "")) for path in gone)
     return list(plans.values())
 
 
@@ -157,7 +159,7 @@ def _may_link(plan: Plan) -> bool:
     return untouched and plan.size is not None and plan.size > _LARGE_BYTES
 
 
-def set_aside(store: Store, project: Path, plans: Sequence[Plan], folder: Path) -> list[dict[str, Any]]:
+def set_aside(store: Store, plans: Sequence[Plan], folder: Path) -> list[dict[str, Any]]:
     """Copy every file that is there, and lay out the content to be brought back. Gives what `bring_back` needs."""
     folder.mkdir(parents=True, exist_ok=True)
     needed, free = bytes_to_copy(plans), shutil.disk_usage(folder).free
@@ -169,7 +171,7 @@ def set_aside(store: Store, project: Path, plans: Sequence[Plan], folder: Path) 
         name = f"{number:05d}"
         try:
             if plan.size is not None:
-                _copy(os.path.join(project, plan.path), folder / name, link=_may_link(plan))
+                _copy(plan.full, folder / name, link=_may_link(plan))
                 plan.aside = name
             if plan.what in (PUT_BACK, MADE):
                 data = objects.get(store, plan.key) if plan.key is not None else b""
@@ -193,7 +195,7 @@ def _copy(path: str, to: Path, *, link: bool) -> None:
 # -- bringing back -------------------------------------------------------------------------------------------------------
 
 
-def bring_back(aside: Path, files: Sequence[dict[str, Any]], project: Path) -> list[str]:
+def bring_back(aside: Path, files: Sequence[dict[str, Any]]) -> list[str]:
     """Give each file its content at the checkpoint, in place. A sentence for each that could not be; never raises.
 
     Handles that the program has open on them go on where they were at the checkpoint.
@@ -201,7 +203,7 @@ def bring_back(aside: Path, files: Sequence[dict[str, Any]], project: Path) -> l
     said = []
     with firsts.unseen():
         plans = [Plan(**facts) for facts in files]
-        full = {os.path.join(os.path.abspath(project), plan.path): plan for plan in plans}
+        full = {plan.full: plan for plan in plans}
         open_now = handles.descriptors(full)
         objects_on = handles.on({fd for fds in open_now.values() for fd in fds})
         handles.flush(ref() for refs in objects_on.values() for ref in refs)

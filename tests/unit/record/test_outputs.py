@@ -51,9 +51,9 @@ def survey(store: Store, noted: dict[str, list[Any]], later: Any = (), removed: 
 def resume(store: Store, plans: Plans, before_loop: Any = lambda: None) -> list[str]:
     """Set aside, run the code before the loop, bring back."""
     folder = store.root / "aside"
-    files = aside.set_aside(store, store.project, list(plans.values()), folder)
+    files = aside.set_aside(store, list(plans.values()), folder)
     before_loop()
-    return aside.bring_back(folder, json.loads(json.dumps(files)), store.project)
+    return aside.bring_back(folder, json.loads(json.dumps(files)))
 
 
 # -- noting --------------------------------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ def test_setting_aside_changes_nothing(store: Store) -> None:
     with open(path, "a") as more:
         more.write("2\n")
     before = path.stat()
-    aside.set_aside(store, store.project, list(survey(store, noted).values()), store.root / "aside")
+    aside.set_aside(store, list(survey(store, noted).values()), store.root / "aside")
     assert (path.read_text(), path.stat().st_mtime_ns) == ("1\n2\n", before.st_mtime_ns)
 
 
