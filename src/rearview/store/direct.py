@@ -18,7 +18,7 @@ import mmap
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 PAGE = 4096
@@ -167,9 +167,30 @@ def is_cached(fd: int, offset: int, size: int) -> bool:
     return bool(failed) or bytes(seen).count(1) >= pages * 0.9
 
 
-def punch(fd: int, offset: int, size: int) -> bool:
-    """Give the bytes of a range back to the file system; False where it cannot do that. They read as zeros then."""
-    return _fallocate(fd, _KEEP_SIZE_PUNCH, offset, size)
+def punch(path: Path, ranges: Iterable[tuple[int, int]]) -> bool:
+    """Give (offset, size) ranges of a file back to the file system; False where it cannot do that. They read as zeros then."""
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        able = all(_fallocate(fd, _KEEP_SIZE_PUNCH, offset, size) for offset, size in ranges)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    return able
+
+
+def can_punch(scratch: Path) -> bool:
+    """Whether the file system of this path, where nothing is yet, can do that. Tried on an empty file: it needs no room."""
+    try:
+        fd = os.open(scratch, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except OSError:
+        return False
+    try:
+        return _fallocate(fd, _KEEP_SIZE_PUNCH, 0, PAGE)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+        scratch.unlink(missing_ok=True)
 
 
 def _fallocate(fd: int, mode: int, offset: int, size: int) -> bool:

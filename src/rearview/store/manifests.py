@@ -168,10 +168,15 @@ _TAIL = re.compile(rb',"checksum":"([0-9a-f]{8})"\}\n')
 _TAIL_BYTES = len(b',"checksum":"00000000"}\n')
 
 
+def is_sound(data: bytes) -> bool:
+    """Whether the bytes of a manifest fit their checksum."""
+    tail = _TAIL.fullmatch(data[-_TAIL_BYTES:])
+    return tail is not None and int(tail[1], 16) == zlib.crc32(data[:-_TAIL_BYTES])
+
+
 def decode(data: bytes) -> dict[str, Any]:
     """The facts of a manifest's bytes; `ValueError` if they are not what was written."""
-    tail = _TAIL.fullmatch(data[-_TAIL_BYTES:])
-    if tail is None or int(tail[1], 16) != zlib.crc32(data[:-_TAIL_BYTES]):
+    if not is_sound(data):
         raise ValueError("its checksum does not fit")
     facts = json.loads(data[:-_TAIL_BYTES] + b"}")
     if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:

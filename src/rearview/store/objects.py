@@ -6,6 +6,8 @@ bytes twice stores them once.
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 
 from rearview.errors import Damaged, NotFound
@@ -41,8 +43,13 @@ def put(store: Store, data: bytes | memoryview, *, durable: bool = False) -> str
 
 
 def _is_there(path: Path, size_bytes: int) -> bool:
-    """Whether an object is there in its full size: a power loss can leave an empty file of that name."""
+    """Whether an object is there in its full size: a power loss can leave an empty file of that name.
+
+    It is refreshed first: gc leaves alone what was used of late, also if nothing refers to it yet.
+    """
     try:
+        with contextlib.suppress(PermissionError):  # another user's object, in a store of several
+            os.utime(path)
         return path.stat().st_size == size_bytes
     except FileNotFoundError:
         return False

@@ -53,16 +53,16 @@ def lives(process: ProcessIdentity, heard_wall: float | None, *, here: tuple[str
     if process.host == our_host and process.boot_id and our_boot:
         return False  # before the last reboot
     if process.host == our_host:
-        return _exists(process.pid)
+        return exists(process.pid)
     return heard_wall is not None and time.time() - heard_wall < SILENT_AFTER_S
 
 
-def _exists(pid: int) -> bool:
-    """Where there is no /proc: the number is in use, which is all that can be known without a start time."""
+def exists(pid: int) -> bool:
+    """Whether a process of that number exists: all that can be known where there is no /proc with start times."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
+    except (PermissionError, OverflowError):
         return True
     return True

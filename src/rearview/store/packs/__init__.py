@@ -3,10 +3,11 @@
 from rearview.store.packs.chunks import CHUNK_BYTES, ChunkRef, buffer_digest, digest, refs_of
 from rearview.store.packs.known import Known, Place
 from rearview.store.packs.packer import Packer, Written
-from rearview.store.packs.reading import PackReader, read_buffer, read_into
+from rearview.store.packs.reading import ChunkReader, PackReader, read_buffer, read_into
 
 __all__ = [
     "CHUNK_BYTES",
+    "ChunkReader",
     "ChunkRef",
     "Known",
     "PackReader",

@@ -7,6 +7,7 @@ stored again by a writer, and looked up on disk by a reader.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Iterable
@@ -137,7 +138,8 @@ class Known:
         """
         path = indexes.index_path(self.store, pack)
         try:
-            os.utime(path)
+            with contextlib.suppress(PermissionError):  # another user's pack; the lease protects it
+                os.utime(path)
             facts = os.stat(path)
         except FileNotFoundError:
             facts = None

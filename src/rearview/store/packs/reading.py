@@ -47,7 +47,7 @@ class _File:
     """Reads past it; -1 where that is not offered."""
 
 
-class PackReader:
+class ChunkReader:
     """Reads chunks; keeps packs open between calls, so use one for all buffers of a checkpoint and close it."""
 
     def __init__(self, store: Store, known: Known, threads: int = THREADS) -> None:
@@ -147,7 +147,7 @@ class PackReader:
                     os.close(file.past)
             self._files.clear()
 
-    def __enter__(self) -> PackReader:
+    def __enter__(self) -> ChunkReader:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
@@ -241,9 +241,33 @@ def _verify(pack: str, name: bytes, view: memoryview) -> None:
         raise Damaged(f"{told}; restore {pack}{indexes.PACK} from a copy")
 
 
+class PackReader:
+    """The buffers of one checkpoint by their numbers: what `state.restore` reads from."""
+
+    def __init__(self, store: Store, known: Known, buffers: Sequence[Sequence[ChunkRef]]) -> None:
+        self._chunks = ChunkReader(store, known)
+        self._buffers = buffers
+
+    def size(self, buffer: int) -> int:
+        """Bytes of a buffer."""
+        return sum(ref.size for ref in self._buffers[buffer])
+
+    def into(self, buffer: int, dest: memoryview) -> None:
+        """The verified bytes of a buffer into memory of exactly its size."""
+        self._chunks.into(self._buffers[buffer], dest)
+
+    def many(self, wanted: Iterable[tuple[int, memoryview]]) -> None:
+        """Several buffers at once: the quickest way, above all for many small ones."""
+        self._chunks.many((self._buffers[buffer], dest) for buffer, dest in wanted)
+
+    def close(self) -> None:
+        """Let go of the packs."""
+        self._chunks.close()
+
+
 def read_into(store: Store, known: Known, refs: Sequence[ChunkRef], dest: memoryview, verify: bool = True) -> None:
     """The bytes of one buffer into memory of exactly its size. `Damaged` names the pack and the chunk."""
-    with PackReader(store, known) as reader:
+    with ChunkReader(store, known) as reader:
         reader.into(refs, dest, verify)
 
 
