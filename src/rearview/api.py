@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -64,8 +66,26 @@ def loop(name: str, iterable: Iterable[Any] | None = None) -> Iterable[Any]:
     return active.loop(name, iterable)
 
 
-def run(*, name: str | None = None, tags: Sequence[str] = (), notes: str | None = None) -> RunContext:
-    """Begin a run explicitly, for notebooks and for several runs in one process: `with rv.run(name="a"): ...`."""
+def checkpointing(**objects: Any) -> AbstractContextManager[Any]:
+    """Keep the state of the program at the boundaries of the `rv.loop`s inside: `with rv.checkpointing(net=net, opt=opt): ...`.
+
+    What is named is captured, or the run says at once that it cannot; variables of the function and what the loop assigns are captured
+    too. Without arguments everything stateful in scope is. How often: settings `eps` and `every`.
+    """
+    active = session.active
+    if active is None:
+        active = _begin()
+    return active.checkpointing(objects, sys._getframe(1))
+
+
+def run(
+    *, name: str | None = None, tags: Sequence[str] = (), notes: str | None = None, eps: float | None = None, every: int | None = None,
+    risk: float | None = None, keep: str | None = None, peak: str | None = None, checkpoints: bool | None = None,
+) -> RunContext:  # fmt: skip
+    """Begin a run explicitly, for notebooks and for several runs in one process: `with rv.run(name="a"): ...`.
+
+    The others are settings of its checkpoints, for this run alone.
+    """
     with session.lock:
         from rearview.record import lifecycle
 
@@ -73,7 +93,8 @@ def run(*, name: str | None = None, tags: Sequence[str] = (), notes: str | None 
     for what, text in (("name", name), ("notes", notes), *(("tags", tag) for tag in listed)):
         if not (isinstance(text, str) or (text is None and what != "tags")):
             raise TypeError(f"rv.run takes text as {what}, not {type(text).__name__}")
-    return lifecycle.run_explicitly(name, listed, notes)
+    settings = {"eps": eps, "every": every, "risk": risk, "keep": keep, "peak": peak, "checkpoints": checkpoints}
+    return lifecycle.run_explicitly(name, listed, notes, settings)
 
 
 def _check_name(call: str, name: object) -> None:
@@ -124,8 +145,6 @@ def _recording_store() -> Any:
 
 
 def _say_notes(notes: Iterable[str]) -> None:
-    import sys
-
     for note in notes:
         sys.stderr.write(f"rearview: {note}\n")
 

@@ -45,9 +45,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("exclude", (), "REARVIEW_EXCLUDE", "files never to take into versions, as patterns"),
     Setting("checkpoints", True, "REARVIEW_CHECKPOINTS", "take checkpoints inside `rv.checkpointing`"),
     Setting("eps", 1 / 15, "REARVIEW_EPS", "the share of its time that a run may lose to checkpoints, at most"),
-    Setting("every", 0, "REARVIEW_EVERY", "a fixed period: a checkpoint every n-th outer iteration, whatever it costs; 0 adapts", zero=True),
+    Setting("every", 0, "REARVIEW_EVERY", "a fixed period: every n-th outer iteration, whatever it costs; 0 adapts", zero=True),
     Setting("risk", 900.0, "REARVIEW_RISK", "seconds of work that may be lost to a kill inside a long loop, if eps allows"),
-    Setting("keep", "everything", "REARVIEW_KEEP", "which checkpoints to keep: everything, peak-and-end, every:N, newest:K, budget:SIZE, or several"),
+    Setting("keep", "everything", "REARVIEW_KEEP", "checkpoints to keep: everything, peak-and-end, every:N, newest:K, budget:SIZE"),
     Setting("peak", "", "REARVIEW_PEAK", "what is best for `keep = peak-and-end`: max:NAME or min:NAME"),
     Setting("query_timeout", 30.0, "REARVIEW_QUERY_TIMEOUT", "seconds a query may take"),
 )
@@ -72,6 +72,10 @@ class Settings:
     def origin(self, name: str) -> str:
         """`default`, `pyproject.toml`, or the name of a variable."""
         return self.origins[name]
+
+
+DEFAULTS = Settings({setting.name: setting.default for setting in SETTINGS}, dict.fromkeys(_BY_NAME, "default"))
+"""Every setting as it is when nobody sets it."""
 
 
 def recording_is_off(environ: Mapping[str, str]) -> bool:

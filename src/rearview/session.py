@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from types import FrameType
 from typing import Any, Protocol
 
 
@@ -18,6 +20,9 @@ class Session(Protocol):
 
     def arg(self, name: str, default: Any) -> Any:
         """The value of an argument."""
+
+    def checkpointing(self, given: dict[str, object], frame: FrameType) -> AbstractContextManager[Any]:
+        """The state of the program is kept at the boundaries of the loops inside."""
 
     def loop(self, name: str, iterable: Iterable[Any] | None) -> Iterable[Any]:
         """An iterable that knows where it is."""

@@ -9,14 +9,14 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
 from rearview import config, session
-from rearview.errors import ConfigError, NewerFormat, RearviewError
+from rearview.errors import CheckpointError, ConfigError, NewerFormat, RearviewError
 from rearview.model import MAIN_PROCESS, ProcessNumber, RunId
-from rearview.record import arguments, beginning, environment, firsts, notes, process, source
+from rearview.record import arguments, beginning, environment, firsts, handshake, notes, process, source
 from rearview.record.keeper import Keeper
 from rearview.record.off import Off
 from rearview.record.open_runs import OpenRun, OpenRuns
@@ -40,6 +40,8 @@ _outcome: tuple[BaseException | None, int | None] | None = None
 _prepared: beginning.Ground | None = None
 _launched: process.Moment | None = None
 """When the launcher began: the first run begins there too."""
+_to_resume: handshake.Handshake | None = None
+"""What `rv.resume` found, for the first run."""
 _wishes: dict[str, object] = {}
 """Name and tags given to `rearview run`, for the first run."""
 
@@ -58,7 +60,10 @@ _keeper = Keeper(_recorders, _errands)
 
 
 def rest() -> None:
-    """Bring the recording thread of this process to rest, as before a fork. The next record starts it again."""
+    """Bring the threads of this process to rest, as before a fork. The next record, or checkpoint, starts them again."""
+    for run in _open.runs:
+        if run.recorder.keeping is not None:
+            run.recorder.keeping.materializer.rest()
     _keeper.rest()
 
 
@@ -92,15 +97,18 @@ def begin_implicitly() -> session.Session:
         return session.active
 
 
-def begin(*, explicit: bool, name: str | None = None, tags: Sequence[str] = (), notes_text: str | None = None) -> OpenRun | None:
+def begin(
+    *, explicit: bool, name: str | None = None, tags: Sequence[str] = (), notes_text: str | None = None,
+    settings: Mapping[str, object] | None = None,
+) -> OpenRun | None:  # fmt: skip
     """Begin a run. None if recording is off or cannot begin."""
     with session.lock:
         if config.recording_is_off(os.environ):
             session.active = Off()
             return None
         try:
-            run = _begin(explicit, name, tags, notes_text)
-        except ConfigError:
+            run = _begin(explicit, name, tags, notes_text, settings or {})
+        except (ConfigError, CheckpointError):  # what was to be resumed is not begun anew unasked
             raise
         except (OSError, RearviewError) as problem:
             say(f"nothing is recorded: {problem}; the program goes on")
@@ -115,16 +123,19 @@ def begin(*, explicit: bool, name: str | None = None, tags: Sequence[str] = (), 
         return run
 
 
-def _begin(explicit: bool, name: str | None, tags: Sequence[str], notes_text: str | None) -> OpenRun | None:
+def _begin(  # noqa: PLR0912, PLR0915
+    explicit: bool, name: str | None, tags: Sequence[str], notes_text: str | None, settings: Mapping[str, object]
+) -> OpenRun | None:
     global _place, _prepared, _mark_before  # noqa: PLW0603
     around = _open.here()
     from_parent = process.inherited(os.environ)
     spawned = process.spawned_number(from_parent.process) if from_parent else None
+    shake = _handshake()
     joined = from_parent is not None and spawned is not None and not explicit and (from_parent.store / "runs" / from_parent.run).is_dir()
     ground, _prepared = _prepared, None
     began = _launched if ground is not None and not explicit else None
     if ground is None:
-        at = from_parent.store if joined and from_parent else None
+        at = from_parent.store if joined and from_parent else shake.store if shake else None
         ground = beginning.ground(source.program(), take=not joined, store_root=at)
     if ground is None:
         return None
@@ -134,17 +145,22 @@ def _begin(explicit: bool, name: str | None, tags: Sequence[str], notes_text: st
     if joined and from_parent and spawned:
         run_id, number = from_parent.run, spawned
         arguments.join(runs.read_run(ground.store, run_id).get("given"))
+    elif shake is not None and not shake.is_new_run:
+        run_id, number = shake.run, ProcessNumber(str(launch.rank) if launch else MAIN_PROCESS)
     else:
         run_id, number = _identify(ground.store, launch, explicit)
     recorder = Recorder(
         ground.store, run_id, number, process.identity(), arguments.given(),
         rank=launch.rank if launch else None, world=launch.world if launch else None, sync_always=ground.settings["sync"] == "always",
-        began=began,
+        began=began, attempt=shake.attempt or 1 if shake else 1,
     )  # fmt: skip
-    if not joined:
+    recorder.project, recorder.settings = ground.project, config.overlaid(ground.settings, settings, "rv.run")
+    if not joined and (shake is None or shake.is_new_run):
         wished = _wished(name, tags, notes_text)
         known = around.recorder if around else from_parent
         parent = (known.run, known.process) if known else None
+        if shake is not None:
+            parent = (shake.run, number)
         place = _place - _place_at_fork
         wall = began[0] if began else time.time()
         beginning.write(ground, run_id, recorder.identity, wished, parent=parent, place=place, launch=launch, wall=wall)
@@ -166,9 +182,20 @@ def _begin(explicit: bool, name: str | None, tags: Sequence[str], notes_text: st
         notes.at_start(run)
         beginning.greet(ground, run.settings["quiet"])
     recorder.fact("streams", **environment.streams(firsts.python_random))
+    if shake is not None:
+        from rearview.record import reaching
+
+        reaching.begin(recorder, shake)
     recorder.flush()
     session.active = _open.session()
     return run
+
+
+def _handshake() -> handshake.Handshake | None:
+    """What is to be resumed: what `rearview resume` says, else what `rv.resume` found. Once."""
+    global _to_resume  # noqa: PLW0603
+    found, _to_resume = handshake.take(os.environ) or _to_resume, None
+    return found
 
 
 def _wished(name: str | None, tags: Sequence[str], notes_text: str | None) -> dict[str, object]:
@@ -208,6 +235,10 @@ def finish(run: OpenRun, how: str, error: BaseException | None = None, exit_code
         for inner in _open.inside(run):
             finish(inner, "finished")
         recorder = run.recorder
+        if recorder.keeping is not None:
+            recorder.keeping.finish()
+        if recorder.reach is not None:
+            recorder.reach.ended()
         notes.at_end(run)
         facts: dict[str, object] = {"exit_code": exit_code, "exception": None, "message": None, "traceback": None}
         if error is not None:
@@ -353,11 +384,11 @@ class RunContext:
         return f"<rearview run {self.id or 'off'}>"
 
 
-def run_explicitly(name: str | None, tags: Sequence[str], notes_text: str | None) -> RunContext:
+def run_explicitly(name: str | None, tags: Sequence[str], notes_text: str | None, settings: Mapping[str, object]) -> RunContext:
     """Begin an explicit run; one that is open here and not in a `with` ends first."""
     with session.lock:
         before = _open.here()
         while before is not None and not before.entered and (before.explicit or source.ipython() is not None):
             finish(before, "finished")
             before = _open.here()
-    return RunContext(begin(explicit=True, name=name, tags=tags, notes_text=notes_text))
+    return RunContext(begin(explicit=True, name=name, tags=tags, notes_text=notes_text, settings=settings))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from types import FrameType
 from typing import Any
 
 from rearview.record import arguments
@@ -18,6 +20,10 @@ class Off:
     def arg(self, name: str, default: Any) -> Any:
         """The value given on the command line, else the default: a script works the same without recording."""
         return arguments.given().value(name, default)
+
+    def checkpointing(self, given: dict[str, object], frame: FrameType) -> AbstractContextManager[Any]:
+        """Nothing is kept."""
+        return nullcontext()
 
     def loop(self, name: str, iterable: Iterable[Any] | None) -> Iterable[Any]:
         """The iterable itself."""

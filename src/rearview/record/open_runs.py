@@ -9,9 +9,11 @@ import itertools
 import sys
 import threading
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from rearview import config, session
@@ -123,6 +125,11 @@ class _Switch:
         """The value of an argument in the run that asks."""
         recorder = self._recorder()
         return default if recorder is None else recorder.arg(name, default)
+
+    def checkpointing(self, given: dict[str, object], frame: FrameType) -> AbstractContextManager[Any]:
+        """For the loops of the run that the caller is in."""
+        recorder = self._recorder()
+        return nullcontext() if recorder is None else recorder.checkpointing(given, frame)
 
     def loop(self, name: str, iterable: Iterable[Any] | None) -> Iterable[Any]:
         """A loop of the run that it begins in."""

@@ -13,11 +13,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from rearview import config
 from rearview.errors import RearviewError, RecordingFailed, Unstorable
 from rearview.model import ProcessIdentity, ProcessNumber, RunId
 from rearview.record import loops, process
@@ -31,6 +33,10 @@ from rearview.store import frames, objects
 from rearview.store.encoding import encode
 from rearview.store.journal import PART_FRAMES, JournalWriter
 from rearview.store.layout import Store
+
+if TYPE_CHECKING:
+    from rearview.record.keeping import Keeping
+    from rearview.record.reaching import Reach
 
 _HEAD = struct.Struct("<BBII")
 """The first fields of a record that stay the same for a name in a block: kind, flags, name id, block id."""
@@ -66,6 +72,11 @@ class Recorder:
         self.names_seen: set[str] = set()
         self.wake: Callable[[], object] = int
         """Called when there is something for the keeper to do."""
+        self.project = store.project
+        self.settings: config.Settings = config.DEFAULTS
+        self.keeping: Keeping | None = None
+        """The checkpoints of this run, once there is something to keep."""
+        self.reach: Reach | None = None
         self.guard: loops.Guard | None = None
         """Who takes checkpoints in the loops of this run, or brings a resumed program to where it was."""
         self.reaching = False
@@ -260,6 +271,12 @@ class Recorder:
         """An iterable that yields what it was given and knows where it is."""
         return Loop(self, self.root, name, iterable, sys._getframe(2))
 
+    def checkpointing(self, given: dict[str, object], frame: FrameType) -> AbstractContextManager[Any]:
+        """The loops inside are checkpointed."""
+        from rearview.record.checkpointing import Checkpointing
+
+        return Checkpointing(self, given, frame)
+
     def next_block_id(self) -> int:
         """A number for a block, unique in this writer."""
         return next(self._blocks)
@@ -377,4 +394,4 @@ class Recorder:
         self.trouble.doubt()  # opens the journal with the first record
         self._dormant = True
         loops.count_anew(self, self.root)
-        self.guard = None
+        self.guard = self.keeping = None

@@ -1,0 +1,75 @@
+"""Which buffers can have changed since they were last kept: hints that save the copy, each of them proved afterwards.
+
+Knows digests and counters, no files and no framework. A wrong hint costs one checkpoint: it is found by the hash of the live memory,
+the checkpoint is given up, and that memory is copied from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Protocol
+
+from rearview.store.packs import ChunkRef
+
+
+class Buffer(Protocol):
+    """Live memory, as `state` describes it."""
+
+    nbytes: int
+    key: Hashable
+    version: int | None
+    constant_hint: bool
+
+
+@dataclass(slots=True)
+class Seen:
+    """What is known of one stretch of memory."""
+
+    nbytes: int
+    refs: list[ChunkRef]
+    version: int | None
+    unchanged: int = 0
+    """Checkpoints in a row at which it had the bytes it had before."""
+    distrusted: bool = False
+    """It was taken for unchanged once and was not."""
+
+
+class Changes:
+    """The memory of the program as the checkpoints before saw it."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Hashable, Seen] = {}
+
+    def expected(self, buffer: Buffer) -> list[ChunkRef] | None:
+        """What the buffer is expected to hold still; None if it is to be copied.
+
+        Torch counts writes, so an unchanged count says something about memory that nothing trains, and about memory that was found
+        unchanged before. Where nobody counts, only having been unchanged does.
+        """
+        seen = self._seen.get(buffer.key)
+        if seen is None or seen.nbytes != buffer.nbytes or seen.distrusted or seen.version != buffer.version:
+            return None
+        if seen.unchanged or (buffer.constant_hint and buffer.version is not None):
+            return seen.refs
+        return None
+
+    def kept(self, buffer: Buffer, refs: list[ChunkRef]) -> None:
+        """The buffer holds these chunks."""
+        seen = self._seen.get(buffer.key)
+        if seen is None or seen.nbytes != buffer.nbytes:
+            self._seen[buffer.key] = Seen(buffer.nbytes, refs, buffer.version)
+            return
+        seen.unchanged = seen.unchanged + 1 if seen.refs == refs else 0
+        seen.refs = refs
+        seen.version = buffer.version
+
+    def was_wrong(self, buffer: Buffer) -> None:
+        """It was expected not to have changed, and has."""
+        seen = self._seen.get(buffer.key)
+        if seen is not None:
+            seen.distrusted = True
+
+    def forget_all_but(self, keys: set[Hashable]) -> None:
+        """Memory that is no longer part of the state."""
+        self._seen = {key: seen for key, seen in self._seen.items() if key in keys}

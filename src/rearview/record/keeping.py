@@ -1,0 +1,252 @@
+"""The checkpoints of one run in one process: when one is due, what its manifest says, what it has cost.
+
+Brings together the decision (`cadence`), the state (`state`) and the writing (`materialize`). A disk that fails ends the taking of
+checkpoints with one sentence; logging goes on.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rearview.record import staging
+from rearview.record.cadence import AdaptivePeriod
+from rearview.record.loops import BREAK, EXHAUSTED, Node
+from rearview.record.materialize import Job, Materializer, is_of_the_disk, is_void
+from rearview.record.outputs import Outputs
+from rearview.record.say import say
+from rearview.record.scope import Scope
+from rearview.state import positions, streams
+from rearview.state.capture import capture
+from rearview.store.manifests import Manifest
+
+if TYPE_CHECKING:
+    from rearview.record.checkpointing import Level
+    from rearview.record.recorder import Recorder
+
+_ENDINGS = {EXHAUSTED: "exhausted", BREAK: "break"}
+_LARGE = 256 << 20
+"""What takes this much and was not named is named with its size."""
+_PASSES = 3
+"""Over the bytes of a state: the copy, the hash, the write. What the first checkpoint is reckoned to cost."""
+_LOOK_AGAIN_S = 60.0
+
+
+class Keeping:
+    """Takes and accounts for checkpoints."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.settings = recorder.settings
+        self.periods: dict[str, AdaptivePeriod] = {}
+        self.materializer = Materializer(recorder.store, self._over)
+        self.outputs = Outputs(recorder.project, recorder.store.root)
+        self.number = 0
+        self.stopped = False
+        self.inside_due_at = time.monotonic() + self.settings["risk"]
+        self._results: list[Job] = []
+        self._current: tuple[Node, int] | None = None
+        """The iteration at whose end the last checkpoint was taken."""
+        self._said: set[str] = set()
+
+    @staticmethod
+    def of(recorder: Recorder) -> Keeping:
+        """The one of a run."""
+        if recorder.keeping is None:
+            recorder.keeping = Keeping(recorder)
+        return recorder.keeping
+
+    def period_of(self, block: str) -> AdaptivePeriod:
+        """The period of a block, as an earlier pass through it left it."""
+        if block not in self.periods:
+            self.periods[block] = AdaptivePeriod(eps=self.settings["eps"])
+        return self.periods[block]
+
+    # -- what is said beforehand --------------------------------------------------------------------------------------
+
+    def introduce(self, scope: Scope) -> None:
+        """What was named is looked at once: it can be captured, or the run says now that it cannot."""
+        captured = capture({("given", name): value for name, value in scope.given().items()})
+        for lack in captured.missing:
+            self._say_once(_partial(lack.where, lack.type_name, lack.why))
+
+    def main_begins(self, scope: Scope, period: AdaptivePeriod) -> None:
+        """The main loop is about to begin: what is there now says how large a checkpoint will be, at the least."""
+        self.outputs.loop_begins()
+        if period.k == 0:
+            captured = capture(scope.roots())
+            size = sum(buffer.nbytes for buffer in captured.buffers)
+            period.expect(size, staging.copy_speed() / _PASSES)
+            self.materializer.prepare(size)
+
+    def _say_once(self, sentence: str) -> None:
+        if sentence not in self._said:
+            self._said.add(sentence)
+            say(sentence)
+
+    # -- when ----------------------------------------------------------------------------------------------------------
+
+    def due(self, period: AdaptivePeriod, iteration: int, running_s: float) -> bool:
+        """Whether the end of this iteration is worth a checkpoint."""
+        self._account_results()
+        if self.stopped:
+            return False
+        every = self.settings["every"]
+        if every:
+            return bool((iteration + 1) % every == 0)
+        return not self.materializer.busy and bool(period.inside_due(math.inf, 0.0, running_s))
+
+    def affords(self, period: AdaptivePeriod) -> bool:
+        """Whether one more may be taken, wherever the program is."""
+        self._account_results()
+        return not self.stopped and (bool(self.settings["every"]) or bool(period.inside_due(math.inf, 0.0)))
+
+    def inside_due(self, period: AdaptivePeriod, running_s: float) -> bool:
+        """Whether so much work is at risk that a checkpoint inside a long block is worth it."""
+        self._account_results()
+        if self.stopped or self.materializer.busy:
+            return False
+        risk_s = self.settings["risk"]
+        decision = period.inside_due(math.inf, risk_s, running_s)
+        if not decision:
+            self.inside_due_at = time.monotonic() + min(risk_s, _LOOK_AGAIN_S)
+            self._say_once(
+                f"more than {risk_s:g} s of work are at risk inside a loop: {decision.reason} (eps={self.settings['eps']:.3g}); "
+                "raise eps to be safe sooner"
+            )
+        return bool(decision)
+
+    def last_is_current(self, node: Node) -> bool:
+        """Whether the end of the last iteration was kept already."""
+        return self._current == (node, node.iteration)
+
+    # -- taking one ------------------------------------------------------------------------------------------------------
+
+    def take(
+        self, part: str, levels: Sequence[Level], scope: Scope, period: AdaptivePeriod,
+        *, ending: int | None, second: bool, began: float,
+    ) -> bool:  # fmt: skip
+        """Take one part of a checkpoint. False if it was skipped."""
+        if self.materializer.busy and not second:
+            if not self.settings["every"]:
+                return False
+            self.materializer.wait()
+        if not second:
+            self.number += 1
+        roots = scope.roots()
+        roots["stream", "global"] = streams.take()
+        inexact: list[str] = []
+        for depth, level in enumerate(levels):
+            if part == "block" and depth == len(levels) - 1:
+                continue  # it is at its end
+            position = positions.take(level.items, level.birth, level.node.iteration + 1)
+            inexact += position.get("inexact", ())
+            roots["position", depth] = position
+        captured = capture(roots, adapters=positions.adapters(elsewhere=[level.items for level in levels]))
+        marks = self.outputs.at_boundary()
+        manifest = self._manifest(part, levels, ending, captured, inexact)
+        self.materializer.take(manifest, captured, began, second=second, period=period, files=lambda keep: self.outputs.note(marks, keep))
+        self._current = (levels[0].node, levels[0].node.iteration)
+        self.inside_due_at = time.monotonic() + self.settings["risk"]
+        self._name_what_is_large(captured)
+        return True
+
+    def _manifest(self, part: str, levels: Sequence[Level], ending: int | None, captured: Any, inexact: list[str]) -> Manifest:
+        recorder = self.recorder
+        missing = [[lack.where, lack.type_name, lack.why] for lack in captured.missing]
+        missing += [[levels[-1].node.name, "position", why] for why in inexact]
+        for where, kind, why in missing:
+            self._say_once(_partial(where, kind, why))
+        chain = _chain(levels[-1].node)
+        return Manifest(
+            run=recorder.run,
+            process=recorder.process,
+            attempt=recorder.attempt,
+            number=self.number,
+            part=part,
+            path=[[node.name, node.occurrence, node.iteration, _called(node)] for node in chain[1:]],
+            tree="",
+            tree_bytes=0,
+            buffers=(),
+            ending=_ENDINGS.get(ending) if ending is not None else None,
+            loops=[{"counts": dict(node.counts), "entered": dict(node.entered)} for node in chain],
+            taken_at=recorder.elapsed_us(),
+            wall=time.time(),
+            missing=missing,
+            pickled=list(captured.pickled),
+            stats={"compute_s": time.perf_counter() - levels[0].began_s, "nodes": len(captured.tree.nodes), "inside": len(chain) - 1 - len(levels)},
+            rank=recorder.rank or 0,
+            world=recorder.world or 1,
+            complete=not missing,
+        )
+
+    def _name_what_is_large(self, captured: Any) -> None:
+        for key, size in captured.sizes.items():
+            if key[0] != "given" and size >= _LARGE:
+                self._say_once(f"{'.'.join(str(part) for part in key[1:])} is kept with each checkpoint: {size / 1e9:.1f} GB")
+
+    # -- afterwards ------------------------------------------------------------------------------------------------------
+
+    def _over(self, job: Job) -> None:
+        """On the writing thread: a job is done, or failed."""
+        self._results.append(job)
+        if job.written:
+            self.recorder.fact("checkpoint", manifest=str(job.manifest.name), wall=job.manifest.wall, at=job.manifest.taken_at)
+
+    def _account_results(self) -> None:
+        while self._results:
+            job = self._results.pop(0)
+            if job.written and job.is_second:
+                job.period.costs_more(job.lost_s)
+            elif job.written:
+                job.period.took(job.lost_s)
+            elif not is_void(job.problem):
+                self._stop(job.problem)
+
+    def _stop(self, problem: Exception | None) -> None:
+        if not self.stopped:
+            self.stopped = True
+            fault = "" if is_of_the_disk(problem) else f"a fault in rearview, please report it: {type(problem).__name__}: "
+            say(f"no more checkpoints of run {self.recorder.run} are taken: {fault}{problem}; logging and the training go on")
+
+    def account(self, block: str, period: AdaptivePeriod) -> None:
+        """What the checkpoints of a block have cost so far, for `rearview show`."""
+        self._account_results()
+        figures = {"M": period.M, "C": period.C, "c": period.c, "share": period.share, "eps": period.eps, "every": self.settings["every"]}
+        self.recorder.fact("cadence", block=block, **figures, **period.to_plain())
+
+    def finish(self) -> None:
+        """The run ends: the last write is finished, with a line if that takes a moment; Ctrl-C gives it up."""
+        try:
+            if not self.materializer.wait(0.2):
+                say(f"run {self.recorder.run}: the last checkpoint is being written (Ctrl-C gives it up)")
+            self.materializer.wait()
+        except KeyboardInterrupt:
+            self.materializer.give_up()
+            say(f"run {self.recorder.run}: the last checkpoint was given up, the one before it stands")
+        self.materializer.rest()
+        self._account_results()
+
+
+def _partial(where: str, kind: str, why: str) -> str:
+    return f"checkpoints of this run are partial: {where} ({kind}) is not in them: {why}"
+
+
+def _chain(node: Node) -> list[Node]:
+    """From the run itself inwards."""
+    chain = [node]
+    while chain[-1].parent is not None:
+        chain.append(chain[-1].parent)
+    return chain[::-1]
+
+
+def _called(node: Node) -> object:
+    """What an iteration is called, as plain JSON."""
+    if node.affine is not None:
+        return node.affine[0] + node.iteration * node.affine[1]
+    value = node.value
+    if isinstance(value, float) and not -1e300 < value < 1e300:
+        return repr(value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

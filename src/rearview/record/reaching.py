@@ -1,0 +1,195 @@
+"""A resumed program on its way to its checkpoint: loops go to where they were, the state is put back, and recording begins.
+
+The code before the loop runs again. Loops that had ended by then are not gone through again; those around the place begin at the
+iteration that was going on; in the innermost one everything is put back, the random streams last.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from rearview.errors import CheckpointError
+from rearview.record import aside
+from rearview.record.handshake import Handshake
+from rearview.record.loops import LoopIterator, Node
+from rearview.record.say import say
+from rearview.state import positions, restore, streams
+from rearview.state import tree as trees
+from rearview.state.look import look
+from rearview.store import manifests, objects
+from rearview.store.manifests import Manifest, ManifestName
+from rearview.store.packs import Known, PackReader
+
+if TYPE_CHECKING:
+    from rearview.record.checkpointing import Checkpointing
+    from rearview.record.recorder import Recorder
+
+
+class Reach:
+    """Brings one process of a run to one checkpoint. The guard of the loops outside `checkpointing` until then."""
+
+    def __init__(self, recorder: Recorder, shake: Handshake, manifest: Manifest) -> None:
+        self._recorder = recorder
+        self._shake = shake
+        self.manifest = manifest
+        self._tree = trees.decode(objects.get(recorder.store, manifest.tree))
+        self._reader = PackReader(recorder.store, Known(recorder.store), [buffer.refs() for buffer in manifest.buffers])
+        self._sources: dict[int, Any] = {}
+        self._began = time.perf_counter()
+
+    # -- the guard of loops -----------------------------------------------------------------------------------------------
+
+    def iterator(self, loop: LoopIterator, source: Any) -> Iterator[Any]:
+        """Nothing is iterated over before it is known where to begin."""
+        self._sources[id(loop)] = source
+        return iter(())
+
+    def entered(self, loop: LoopIterator, node: Node) -> None:
+        """A loop outside `checkpointing`."""
+        self.arrive(loop, node, None)
+
+    def advancing(self, loop: LoopIterator, node: Node) -> None:
+        """Nothing to do."""
+
+    def left(self, loop: LoopIterator, node: Node, ending: int) -> None:
+        """Nothing to do."""
+
+    # -- arriving ----------------------------------------------------------------------------------------------------------
+
+    def arrive(self, loop: LoopIterator, node: Node, within: Checkpointing | None) -> None:
+        """A loop is about to begin: skip it, go to where it was, or be there."""
+        source = self._sources.pop(id(loop), None)
+        if not self._recorder.reaching or source is None:
+            return
+        depth = _depth(node) - 1
+        path = self.manifest.path
+        on_the_way = depth < len(path) and [node.name, node.occurrence] == path[depth][:2] and self._around(node, depth)
+        if not on_the_way:
+            self._pass_by(loop, node, depth)
+        elif depth == len(path) - 1:
+            self._be_there(loop, node, source, depth, within)
+        else:
+            self._go_on_in(loop, node, source, depth, within)
+
+    def _around(self, node: Node, depth: int) -> bool:
+        """Whether the loops around it are where they were."""
+        parent = node.parent
+        while depth > 0 and parent is not None:
+            depth -= 1
+            if [parent.name, parent.occurrence, parent.iteration] != self.manifest.path[depth][:3]:
+                return False
+            parent = parent.parent
+        return True
+
+    def _pass_by(self, loop: LoopIterator, node: Node, depth: int) -> None:
+        """A loop that had ended before the checkpoint is not gone through again; any other means that the program took another way."""
+        levels = self.manifest.loops
+        ended = levels[depth]["entered"].get(node.name, 0) if depth < len(levels) and self._around(node, depth) else 0
+        if node.occurrence >= ended:
+            raise CheckpointError(
+                f"the program did not come to the place of checkpoint {self.manifest.name}: loop {node.name!r} began instead of "
+                f"{self.manifest.path[min(depth, len(self.manifest.path) - 1)][0]!r}; resume from the beginning, or with --current-code"
+            )
+        loop.go_to(0, iter(()))
+
+    def _go_on_in(self, loop: LoopIterator, node: Node, source: Any, depth: int, within: Checkpointing | None) -> None:
+        """A loop around the place: it yields again what it was at."""
+        iteration = self.manifest.path[depth][2]
+        if within is None:
+            loop.go_to(iteration, islice(iter(source), iteration, None))
+            return
+        own = depth - self._outside
+        position = self._position(own)
+        items = positions.put_back(source, {**position, "count": iteration} if position else {"count": iteration})
+        loop.go_to(iteration, items)
+        within.follow(loop, node, source, items, position.get("birth"))
+        self._put_back(within)  # what runs before the inner loop sees the state that it had
+
+    def _be_there(self, loop: LoopIterator, node: Node, source: Any, depth: int, within: Checkpointing | None) -> None:
+        """The place itself."""
+        if within is None:
+            raise CheckpointError(f"loop {node.name!r} was inside `rv.checkpointing` when it was recorded, and is not now")
+        iteration = self.manifest.path[depth][2]
+        if self.manifest.part == "block":
+            items: Iterator[Any] = iter(())
+            birth = None
+        else:
+            position = self._position(depth - self._outside)
+            items = positions.put_back(source, position)
+            birth = position.get("birth")
+        loop.go_to(iteration + 1, items)
+        within.follow(loop, node, source, items, birth)
+        self._put_back(within)
+        self._count(node)
+        self._arrived(within)
+
+    @property
+    def _outside(self) -> int:
+        """How many loops are around `checkpointing`."""
+        return int(self.manifest.stats.get("inside", 0))
+
+    def _position(self, own: int) -> dict[str, Any]:
+        key = ("position", own)
+        return look(self._tree, key, self._reader) if key in self._tree.roots else {}  # type: ignore[return-value]
+
+    def _put_back(self, within: Checkpointing) -> None:
+        """The state, in place; the random streams last."""
+        scope = within.scope
+        live = scope.roots()
+        tree = trees.without(self._tree, ("position", "stream"))
+        plan = restore.plan(tree, live, self._reader)
+        scope.bind(plan.apply())
+        streams.put_back(look(self._tree, ("stream", "global"), self._reader))
+
+    def _count(self, node: Node) -> None:
+        """Records and loops are counted on from where they were."""
+        nodes = [node]
+        while nodes[-1].parent is not None:
+            nodes.append(nodes[-1].parent)
+        for one, kept in zip(nodes[::-1], self.manifest.loops, strict=False):
+            one.counts.clear()
+            one.counts.update(kept["counts"])
+            one.entered.clear()
+            one.entered.update(kept["entered"])
+
+    def _arrived(self, within: Checkpointing) -> None:
+        if self._shake.aside is not None:
+            for sentence in aside.bring_back(self._shake.aside, self._shake.files):
+                say(sentence)
+        seconds = time.perf_counter() - self._began
+        self._recorder.reaching = False
+        within.restored(seconds)
+        self._recorder.fact("restored", manifest=str(self.manifest.name), seconds=seconds)
+
+    def ended(self) -> None:
+        """The run ends. If the place was never reached, that is said."""
+        if self._recorder.reaching:
+            say(f"run {self._recorder.run} ended without coming to the place of checkpoint {self.manifest.name}: nothing was restored")
+
+
+def begin(recorder: Recorder, shake: Handshake) -> None:
+    """The run goes on from a checkpoint, or, where there is none, once more from the beginning."""
+    recorder.fact("resumed", **shake.facts())
+    text = shake.checkpoint.get(recorder.process)
+    if text is None:
+        return
+    name = ManifestName.parse(shake.run, text if text.endswith(manifests.SUFFIX) else text + manifests.SUFFIX)
+    if name is None:
+        raise CheckpointError(f"{text!r} is not the name of a checkpoint of run {shake.run}")
+    recorder.reach = Reach(recorder, shake, manifests.read(recorder.store, name))
+    recorder.reaching = True
+    recorder.guard = recorder.reach
+
+
+def _depth(node: Node) -> int:
+    depth = 0
+    while node.parent is not None:
+        node = node.parent
+        depth += 1
+    return depth
+
+
+
