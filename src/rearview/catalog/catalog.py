@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     import duckdb
 
     from rearview.catalog.asking.choose import Asking
+    from rearview.catalog.checkpoints import CheckpointInfo
     from rearview.catalog.detail import RunDetail
+    from rearview.catalog.retention import Retention
+    from rearview.plan.policies import Policy
 
 _RETRIES = 5
 T = TypeVar("T")
@@ -56,6 +59,7 @@ class Catalog:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._places: Places | None = None
         self._listed: object = None
+        self._noticed: set[str] = set()
         self._numbers = itertools.count()
 
     def __enter__(self) -> Catalog:
@@ -97,8 +101,8 @@ class Catalog:
         return self._again(look)
 
     def damage(self) -> list[str]:
-        """What readers found damaged in journals and `run.json`, a sentence each."""
-        return self._summaries().damage
+        """What readers found damaged in journals, `run.json`, and manifests as far as they were asked for; a sentence each."""
+        return self._summaries().damage + sorted(self._noticed)
 
     def _summaries(self) -> Sources:
         """What lists need; looked up again if a run was removed in between."""
@@ -116,6 +120,23 @@ class Catalog:
 
     def _resolve(self, sources: Sources, ref: str) -> RunId:
         return resolve(ref, [(run, facts.get("name"), parse_tstamp(facts.get("tstamp"))) for run, facts in sources.runs.items()])
+
+    # Checkpoints
+
+    def checkpoints(self, run: RunId, damage: list[str] | None = None) -> list[CheckpointInfo]:
+        """The checkpoints of a run, oldest first; sentences about damaged ones go into `damage`."""
+        from rearview.catalog import checkpoints
+
+        return checkpoints.of_run(self.store, run, damage)
+
+    def retention(self, policy: Policy, runs: Sequence[RunInfo], *, given: bool = False) -> Retention:
+        """What a policy says about the checkpoints of some runs. `given`: it goes before those that runs were given."""
+        from rearview.catalog import retention
+
+        def values(run: RunId, metric: str) -> retention.Values:
+            return self._again(lambda places: retention.values_of(places, run, metric))
+
+        return retention.judge(self.store, runs, policy, values, given=given)
 
     # Names
 
@@ -137,7 +158,7 @@ class Catalog:
 
         return Asking(
             self.store, places, self._resolve, self.timeout_s, f"answer_{next(self._numbers)}",
-            lambda: self._describe(places.sources, places.runs),
+            lambda: self._describe(places.sources, places.runs), self._noticed,
         )  # fmt: skip
 
     def _runs_where(self, places: Places, where: str) -> set[RunId]:

@@ -46,6 +46,8 @@ class Asking:
     timeout_s: float
     answer: str
     describe: Callable[[], list[RunInfo]]
+    noticed: set[str]
+    """Damage that a question met beyond the journals: a sentence each."""
 
 
 def near(name: str, known: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from rearview.catalog import checkpoints
 from rearview.catalog.asking.choose import Asking, make_run_facts, near, wide_labels
 from rearview.catalog.asking.engine import deadline, fill, literal, quoted, user_error
 from rearview.catalog.asking.guard import column_type, one_look
@@ -89,7 +90,8 @@ def _answer(asking: Asking, statement: str, *, guess: bool) -> Table:
     for k, (name, sql_type) in enumerate(columns):
         kind, mixed = column_type(sql_type, [row[k] for row in rows])
         described.append(Column(name, kind, mixed))
-    notes = [f"{c.name} has values of several types: {c.mixed}" for c in described if c.mixed] + asking.places.sources.damage
+    notes = [f"{c.name} has values of several types: {c.mixed}" for c in described if c.mixed]
+    notes += asking.places.sources.damage + sorted(asking.noticed)
     return Table(described, RowData(len(described), rows), notes)
 
 
@@ -123,7 +125,7 @@ def make_views(asking: Asking, query: str, *, guess: bool) -> None:
         _loops_view(places, _value(_called_types(query, known), False) if guess else _ANY)
     if "wide" in words or everything:
         _wide_view(places, known)
-    _checkpoints_view(places)
+    _checkpoints_view(asking, wanted="checkpoints" in words or everything)
 
 
 def _types_mentioned(query: str, known: Names) -> tuple[set[int], bool]:
@@ -294,12 +296,17 @@ def _loops_view(places: Places, value: str) -> None:
     )  # fmt: skip
 
 
-def _checkpoints_view(places: Places) -> None:
-    _create(
-        places, "checkpoints",
-        "SELECT NULL::VARCHAR AS run, NULL::VARCHAR AS process, NULL::VARCHAR AS ctx_id, NULL::VARCHAR AS path, NULL::VARCHAR AS boundary, "
-        "NULL::TIMESTAMP AS taken_at, NULL::BIGINT AS size_bytes, NULL::VARCHAR AS manifest WHERE false",
-    )  # fmt: skip
+def _checkpoints_view(asking: Asking, *, wanted: bool) -> None:
+    """A row for each process and boundary."""
+    places = asking.places
+    damage: list[str] = []
+    rows: list[tuple[Any, ...]] = []
+    for run in places.runs if wanted else ():
+        for info in checkpoints.of_run(asking.store, run, damage):
+            rows += [tuple(map(_sql_text, row)) for row in checkpoints.rows_of(info)]
+    fill(places.connection, "checkpoints_", checkpoints.ROW_TYPES, rows)
+    _create(places, "checkpoints", "SELECT * FROM checkpoints_")
+    asking.noticed.update(damage)
 
 
 def _wide_view(places: Places, known: Names) -> None:

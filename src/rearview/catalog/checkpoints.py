@@ -1,0 +1,252 @@
+"""The checkpoints of a run as people ask for them: over all ranks, in their words, with what is missing and what is damaged.
+
+Reads manifests and their marks; opens no pack, unpickles nothing, runs no SQL. Which ones are kept is decided in `plan`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rearview.catalog import paths
+from rearview.catalog.sealing.parse import ROOT_KEY, block_key
+from rearview.errors import Damaged, NoCheckpoint
+from rearview.model import RunId
+from rearview.store import manifests
+from rearview.store.layout import Store
+from rearview.store.manifests import Manifest, ManifestName
+
+KIND_OF_BOUNDARY = {"iteration": 0, "block": 1, "inside": 2}
+"""In the order in which they answer for one place: the end of the iteration before the end of its nested block."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointInfo:
+    """One boundary of a run at which its state was kept, over all ranks."""
+
+    run: RunId
+    attempt: int
+    number: int
+    """The n-th decision of the attempt."""
+    boundary: str
+    """`inside`, `block` or `iteration`."""
+    path: paths.Path
+    taken_at: dt.datetime | None
+    """UTC."""
+    size_bytes: int
+    """The whole state."""
+    new_bytes: int
+    """What was not in the store before."""
+    stall_s: float
+    """How long the training was held: the longest of its ranks."""
+    background_s: float
+    whole: bool
+    """Every rank's part is there; otherwise it is no checkpoint."""
+    complete: bool
+    """It holds everything the program had; `missing` names what not."""
+    missing: tuple[str, ...]
+    """`f: open file, of type TextIOWrapper`."""
+    pickled: tuple[str, ...]
+    pinned: bool
+    thinned: str | None
+    """Why its bytes were dropped; None: they are there."""
+    absent: tuple[int, ...]
+    """The ranks whose part is not there."""
+    members: tuple[Manifest, ...]
+
+    @property
+    def decision(self) -> tuple[str, int, int]:
+        return self.run, self.attempt, self.number
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """Later is larger."""
+        return self.attempt, self.number, manifests.PARTS.index(self.boundary)
+
+    @property
+    def place(self) -> str:
+        """The path in people's words."""
+        return paths.shown(self.path)
+
+    @property
+    def usable(self) -> bool:
+        """Whether a state can be had from it."""
+        return self.whole and self.thinned is None
+
+
+def of_run(store: Store, run: RunId, damage: list[str] | None = None) -> list[CheckpointInfo]:
+    """The checkpoints of a run, oldest first; sentences about damaged ones go into `damage`."""
+    problems: list[Damaged] = []
+    pinned = manifests.marked(store, run, manifests.PIN)
+    found = []
+    for checkpoint in manifests.grouped(store, run, problems):
+        try:
+            found.append(_info(store, checkpoint, pinned))
+        except (ValueError, TypeError, KeyError, IndexError, OverflowError) as problem:
+            name = checkpoint.members[0].name
+            problems.append(Damaged(f"checkpoint {name} of run {run} is damaged: {problem}; restore it from a copy"))
+    if damage is not None:
+        damage += [str(problem) for problem in problems]
+    return sorted(found, key=lambda info: info.order)
+
+
+def _info(store: Store, checkpoint: manifests.Checkpoint, pinned: set[str]) -> CheckpointInfo:
+    members = checkpoint.members
+    first = members[0]
+    world = first.world if first.process.isdigit() else 1
+    missing = [_sentence(entry, one, world) for one in members for entry in one.missing]
+    why = None
+    if checkpoint.thinned:
+        marks = [manifests.read_mark(store, one.name, manifests.THINNED) for one in members]
+        why = next((str(mark["why"]) for mark in marks if mark.get("why")), "thinned")
+    return CheckpointInfo(
+        run=first.run, attempt=first.attempt, number=first.number, boundary=first.part, path=path_of(first), taken_at=_moment(first.wall),
+        size_bytes=sum(one.size_bytes for one in members), new_bytes=int(sum(_number(one, "new_bytes") for one in members)),
+        stall_s=max(_number(one, "stall_s") for one in members), background_s=sum(_number(one, "background_s") for one in members),
+        whole=checkpoint.whole, complete=all(one.complete for one in members), missing=tuple(dict.fromkeys(missing)),
+        pickled=tuple(dict.fromkeys(where for one in members for where in one.pickled)),
+        pinned=any(str(one.name) in pinned for one in members), thinned=why,
+        absent=tuple(sorted(set(range(world)) - {one.rank for one in members})) if world > 1 else (), members=members,
+    )  # fmt: skip
+
+
+def _sentence(entry: Sequence[Any], manifest: Manifest, world: int) -> str:
+    where, kind, why = (str(item) for item in entry[:3])
+    return f"{where}: {why} ({kind})" + (f", rank {manifest.rank}" if world > 1 else "")
+
+
+def _number(manifest: Manifest, name: str) -> float:
+    value = manifest.stats.get(name, 0)
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
+
+
+def _moment(wall: float) -> dt.datetime | None:
+    try:
+        return dt.datetime.fromtimestamp(wall, dt.UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def path_of(manifest: Manifest) -> paths.Path:
+    """Where in the loops a state was taken."""
+    elements = []
+    for loop, occurrence, iteration, value in manifest.path:
+        called = value if isinstance(value, (bool, int, float, str)) else None
+        elements.append(paths.Element(str(loop), int(occurrence), int(iteration), called))
+    return tuple(elements)
+
+
+def context_of(manifest: Manifest) -> str | None:
+    """The `ctx_id` of the iteration that a boundary ended, as the views `logs` and `loops` have it."""
+    elements = path_of(manifest)
+    key, iteration = place_key(elements[:-1] or elements if manifest.part == "block" else elements)
+    return f"{manifest.run}/{manifest.process}/{key}/{iteration}" if elements else None
+
+
+def place_key(path: Sequence[paths.Element]) -> tuple[str, int]:
+    """The key of the innermost block of a path, and the iteration of it."""
+    key, iteration = ROOT_KEY, 0
+    for element in path:
+        key, iteration = block_key(key, iteration, element.loop, element.occurrence), element.iteration
+    return key, iteration
+
+
+def digest_of(manifest: Manifest) -> str:
+    """One digest over those of all roots: equal for equal states, also of a thinned checkpoint."""
+    import xxhash
+
+    digests = {root: facts[0] if isinstance(facts, list) and facts else None for root, facts in manifest.roots.items()}
+    return xxhash.xxh3_128_hexdigest(json.dumps(digests, sort_keys=True).encode())
+
+
+ROW_TYPES = {
+    "run": "VARCHAR", "process": "VARCHAR", "ctx_id": "VARCHAR", "path": "VARCHAR", "boundary": "VARCHAR", "taken_at": "TIMESTAMP",
+    "size_bytes": "BIGINT", "manifest": "VARCHAR", "attempt": "BIGINT", "number": "BIGINT", "new_bytes": "BIGINT", "stall_s": "DOUBLE",
+    "background_s": "DOUBLE", "whole": "BOOLEAN", "complete": "BOOLEAN", "missing": "VARCHAR[]", "kept": "BOOLEAN", "pinned": "BOOLEAN",
+    "thinned": "VARCHAR", "digest": "VARCHAR",
+}  # fmt: skip
+"""The columns of the view `checkpoints`."""
+
+
+def rows_of(info: CheckpointInfo) -> list[tuple[Any, ...]]:
+    """A checkpoint as rows of the view: one for each process, its own sizes and times."""
+    rows = []
+    for one in info.members:
+        taken = _moment(one.wall)
+        missing = [_sentence(entry, one, 1) for entry in one.missing]
+        rows.append((
+            one.run, one.process, context_of(one), info.place, one.part, taken.astimezone().replace(tzinfo=None) if taken else None,
+            one.size_bytes, str(one.name), one.attempt, one.number, int(_number(one, "new_bytes")), _number(one, "stall_s"),
+            _number(one, "background_s"), info.whole, one.complete, missing, info.thinned is None, info.pinned, info.thinned,
+            digest_of(one),
+        ))  # fmt: skip
+    return rows
+
+
+# One of them
+
+
+def find(infos: Sequence[CheckpointInfo], run: str, wishes: Sequence[paths.Wish]) -> CheckpointInfo:
+    """The checkpoint that answers for a place: the last attempt's, the end of the iteration before that of its nested block.
+
+    Without a place, the newest whole one. `NoCheckpoint` names the nearest that there are.
+    """
+    for wish in wishes:
+        if wish.high is not None:
+            raise NoCheckpoint(f"{wish} is a range, and one state is asked for: name one iteration")
+    fitting = [info for info in infos if not wishes or _answers(info, wishes)]
+    usable = [info for info in fitting if info.usable]
+    if usable:
+        if not wishes:
+            return max(usable, key=lambda info: info.order)
+        return max(usable, key=lambda info: (-KIND_OF_BOUNDARY[info.boundary], info.attempt, info.number))
+    raise NoCheckpoint(_none(infos, fitting, run, wishes))
+
+
+def every(infos: Sequence[CheckpointInfo], run: str, wishes: Sequence[paths.Wish]) -> list[CheckpointInfo]:
+    """All checkpoints at a place, which may be a range; without one, the newest decision."""
+    if not wishes:
+        last = find(infos, run, wishes)
+        return [info for info in infos if info.decision == last.decision]
+    fitting = [info for info in infos if _answers(info, wishes)]
+    if not any(info.usable for info in fitting):
+        raise NoCheckpoint(_none(infos, fitting, run, wishes))
+    return [info for info in fitting if info.usable]
+
+
+def _answers(info: CheckpointInfo, wishes: Sequence[paths.Wish]) -> bool:
+    if paths.matches(info.path, wishes):
+        return True
+    return info.boundary == "block" and paths.matches(info.path[:-1], wishes)
+
+
+def _none(infos: Sequence[CheckpointInfo], fitting: Sequence[CheckpointInfo], run: str, wishes: Sequence[paths.Wish]) -> str:
+    place = f" at {'/'.join(map(str, wishes))}" if wishes else ""
+    if not infos:
+        return f"run {run} has no checkpoints: `with rv.checkpointing(...)` around its loop takes them"
+    what = f"run {run} has no checkpoint{place}"
+    if any(info.thinned is not None for info in fitting):
+        why = next(info.thinned for info in fitting if info.thinned is not None)
+        what = f"the checkpoint of run {run}{place} was thinned ({why}): its digests are kept, its bytes are not"
+    elif fitting:
+        absent = ", ".join(map(str, fitting[-1].absent))
+        what = f"the checkpoint of run {run}{place} is not whole: the part of rank {absent} is missing"
+    usable = [info for info in infos if info.usable]
+    if not usable:
+        return f"{what}, and there is no other whole one; `rearview checkpoints {run}` lists them"
+    near: list[str] = []
+    for info in sorted(usable, key=lambda info: paths.distance(info.path, wishes)):
+        shown = info.path[:-1] if info.boundary == "block" and len(info.path) > len(wishes) else info.path
+        if paths.shown(shown) not in near:
+            near.append(paths.shown(shown))
+    listed = " and ".join(near[:2])
+    return f"{what}; the nearest {'are' if len(near) > 1 else 'is'} {listed}; `rearview checkpoints {run}` lists all"
+
+
+def names_of(info: CheckpointInfo) -> list[ManifestName]:
+    """The manifests of a checkpoint."""
+    return [one.name for one in info.members]

@@ -1,0 +1,55 @@
+"""Checkpoints written through the store's own packs and manifests, without a training process around them.
+
+For tests and benchmarks of readers: `keep` puts named bytes, `keep_state` captures live objects as a recording does.
+
+>>> import tempfile
+>>> from pathlib import Path
+>>> from rearview.testing.stores import StoreBuilder
+>>> with tempfile.TemporaryDirectory() as folder:
+...     run = StoreBuilder(Path(folder)).run()
+...     manifest = keep(run, 0, epoch(1), {"w": b"weights"})
+...     str(manifest.name), manifest.size_bytes > 7
+('0-a1-000000-iteration', True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rearview.model import ProcessNumber
+from rearview.store import manifests, objects, packs
+from rearview.store.manifests import Buffer, Manifest
+from rearview.testing.stores import RunBuilder
+
+
+def epoch(number: int, called: object = None, *inner: Sequence[Any]) -> list[list[Any]]:
+    """A path of the loop `epoch`: its iteration, what that is called (its number plus one unless told), loops inside."""
+    return [["epoch", 0, number, number + 1 if called is None else called], *(list(element) for element in inner)]
+
+
+def keep(
+    run: RunBuilder, number: int, path: list[list[Any]], content: Mapping[str, bytes], *, part: str = "iteration", process: str = "0",
+    attempt: int = 1, at_s: float | None = None, tree: bytes = b"", **facts: Any,
+) -> Manifest:  # fmt: skip
+    """A checkpoint whose buffers are these bytes; `at_s` after the run began, a minute for each number unless told."""
+    store = run.store
+    after_s = 60.0 * (number + 1) if at_s is None else at_s
+    with packs.Packer(store, packs.Known(store)) as packer:
+        memory = [bytearray(data) for data in content.values()]
+        refs = [packer.add(memoryview(data)) for data in memory]
+        written = packer.finish()
+        tree = tree or f"state {run.run} {process} {attempt} {number} {part}".encode()
+        buffers = tuple(
+            Buffer(len(data), packs.buffer_digest(theirs), False, where, tuple(ref.digest.hex() for ref in theirs))
+            for (where, data), theirs in zip(content.items(), refs, strict=True)
+        )
+        stats = {"stall_s": 0.01, "background_s": 0.1, "background_cpu_s": 0.05, "new_bytes": written.new_bytes}
+        roots = {f"given.{where}": [objects.key_of(data), len(data), "bytes"] for where, data in content.items()}
+        known: dict[str, Any] = {
+            "tree": objects.put(store, tree), "tree_bytes": len(tree), "buffers": buffers, "taken_at": round(after_s * 1e6),
+            "wall": run.begun.timestamp() + after_s, "roots": roots, **facts, "stats": {**stats, **facts.get("stats", {})},
+        }  # fmt: skip
+        manifest = Manifest(run=run.run, process=ProcessNumber(process), attempt=attempt, number=number, part=part, path=path, **known)
+        manifests.write(store, manifest)
+    return manifest
