@@ -8,11 +8,11 @@ if _sys.platform == "win32":
 import atexit as _atexit
 import os as _os
 
-from rearview.api import arg, checkpointing, dataframe, log, loop, run, runs, sql
+from rearview.api import arg, checkpointing, dataframe, log, loop, run, runs, skip_block, sql
 from rearview.errors import RearviewError
 
 __version__ = "0.1.0"
-__all__ = ["RearviewError", "__version__", "arg", "checkpointing", "dataframe", "log", "loop", "run", "runs", "sql"]
+__all__ = ["RearviewError", "__version__", "arg", "checkpointing", "dataframe", "log", "loop", "run", "runs", "skip_block", "sql"]
 
 
 def _look() -> None:

@@ -78,6 +78,18 @@ def checkpointing(**objects: Any) -> AbstractContextManager[Any]:
     return active.checkpointing(objects, sys._getframe(1))
 
 
+def skip_block(name: str) -> Any:
+    """A block of the program whose end state is kept, so that a resumed run need not go through it again.
+
+    `block = rv.skip_block("train")`, `if block.step_into(): ...`, `block.end(net, opt)`.
+    """
+    _check_name("skip_block", name)
+    active = session.active
+    if active is None:
+        active = _begin()
+    return active.skip_block(name)
+
+
 def run(
     *, name: str | None = None, tags: Sequence[str] = (), notes: str | None = None, eps: float | None = None, every: int | None = None,
     risk: float | None = None, keep: str | None = None, peak: str | None = None, checkpoints: bool | None = None,

@@ -24,6 +24,9 @@ class Session(Protocol):
     def checkpointing(self, given: dict[str, object], frame: FrameType) -> AbstractContextManager[Any]:
         """The state of the program is kept at the boundaries of the loops inside."""
 
+    def skip_block(self, name: str) -> Any:
+        """A block of the program whose end state is kept."""
+
     def loop(self, name: str, iterable: Iterable[Any] | None) -> Iterable[Any]:
         """An iterable that knows where it is."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from rearview.record import loops
+from rearview.record import boundaries, loops
 from rearview.record.cadence import AdaptivePeriod
 from rearview.record.keeping import Keeping
 from rearview.record.loops import LoopIterator, Node
@@ -127,6 +127,7 @@ class Checkpointing:
             self.period = self.keeping.period_of(node.name)
             self.keeping.main_begins(self.scope, self.period)
             level.began_s = time.perf_counter()
+            self._announce(1)
             self._block_seen = self._block_taken = False
             self._loss_s = 0.0
         elif node.parent is self.main.node:
@@ -143,8 +144,9 @@ class Checkpointing:
         main, nested = self.main, self.nested
         if main is not None and node is main.node:
             self._guarded(self._iteration_ended)
-        elif nested is not None and node is nested.node and self.keeping is not None and time.monotonic() >= self.keeping.inside_due_at:
-            self._guarded(self._inside)
+        elif nested is not None and node is nested.node and self.keeping is not None:
+            if self.keeping.agreement is not None or time.monotonic() >= self.keeping.inside_due_at:
+                self._guarded(self._inside)
 
     def left(self, loop: LoopIterator, node: Node, ending: int) -> None:
         """A loop was left."""
@@ -180,6 +182,7 @@ class Checkpointing:
         self.period.ran(max(now - self.main.began_s - self._loss_s, 0.0))
         self.main.began_s = now
         self._loss_s = 0.0
+        self._announce(1)
 
     def _block_ended(self, ending: int) -> None:
         main, nested = self.main, self.nested
@@ -190,14 +193,14 @@ class Checkpointing:
             return  # the first nested loop of an iteration is the one that counts
         self._block_seen = True
         if self._due():
-            self._block_taken = self._take("block", [main, nested], ending)
+            self._block_taken = self._take(boundaries.BLOCK, [main, nested], ending)
 
     def _iteration_ended(self) -> None:
         assert self.main is not None
         assert self.keeping is not None
         second = self._block_taken
         if second or (not self._block_seen and self._due()):
-            self._take("iteration", [self.main], second=second)
+            self._take(boundaries.ITERATION, [self.main], second=second)
         self._ran()
         self._block_seen = self._block_taken = False
 
@@ -211,8 +214,8 @@ class Checkpointing:
             return
         if ending == loops.BREAK:
             self._ran()
-        if self.keeping.affords(self.period):
-            self._take("iteration", [main], ending)
+        if self.keeping.agreement is None and self.keeping.affords(self.period):
+            self._take(boundaries.ITERATION, [main], ending)
 
     def _inside(self) -> None:
         main, nested = self.main, self.nested
@@ -220,14 +223,36 @@ class Checkpointing:
         assert nested is not None
         assert self.keeping is not None
         assert self.period is not None
-        running = time.perf_counter() - main.began_s - self._loss_s
-        if self.keeping.inside_due(self.period, running):
-            self._take("inside", [main, nested])
+        agreement = self.keeping.agreement
+        due = self._inside_due() if agreement is None else agreement.agreed(boundaries.place(nested.node, 0))
+        if due:
+            self._take(boundaries.INSIDE, [main, nested])
+        if agreement is not None:
+            agreement.say(boundaries.place(nested.node, 1), self._inside_due)
+
+    def _inside_due(self) -> bool:
+        assert self.main is not None
+        assert self.keeping is not None
+        assert self.period is not None
+        if time.monotonic() < self.keeping.inside_due_at:
+            return False
+        return self.keeping.inside_due(self.period, time.perf_counter() - self.main.began_s - self._loss_s)
+
+    def _announce(self, ahead: int) -> None:
+        """Several ranks: the first decides now about the end of the iteration that begins."""
+        keeping, period = self.keeping, self.period
+        assert keeping is not None
+        assert period is not None
+        assert self.main is not None
+        if keeping.agreement is not None and not self._settings["every"]:
+            keeping.agreement.say(boundaries.place(self.main.node, ahead), lambda: keeping.affords(period, running_s=period.C))
 
     def _due(self) -> bool:
         assert self.keeping is not None
         assert self.period is not None
         assert self.main is not None
+        if self.keeping.agreement is not None and not self._settings["every"]:
+            return not self.keeping.stopped and self.keeping.agreement.agreed(boundaries.place(self.main.node, 0))
         return self.keeping.due(self.period, self.main.node.iteration, time.perf_counter() - self.main.began_s - self._loss_s)
 
     def _take(self, part: str, levels: list[Level], ending: int | None = None, *, second: bool = False) -> bool:
@@ -235,6 +260,14 @@ class Checkpointing:
         assert self.period is not None
         began = time.perf_counter()
         try:
-            return self.keeping.take(part, levels, self.scope, self.period, ending=ending, second=second, began=began)
+            boundary = boundaries.of(part, levels[-1].node, len(levels), ending=ending, compute_s=began - levels[0].began_s - self._loss_s)
+            roots = self.scope.roots()
+            for depth, level in enumerate(levels):
+                if part != boundaries.BLOCK or depth < len(levels) - 1:  # a block is at its end
+                    position = positions.take(level.items, level.birth, level.node.iteration + 1)
+                    boundary.inexact.extend(position.get("inexact", ()))
+                    roots["position", depth] = position
+            adapters = positions.adapters(elsewhere=[level.items for level in levels])
+            return self.keeping.take(boundary, roots, self.period, began=began, second=second, adapters=adapters)
         finally:
             self._loss_s += time.perf_counter() - began

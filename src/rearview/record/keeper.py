@@ -89,7 +89,7 @@ class Keeper:
             self._last_tick = time.monotonic()
         for recorder in self._recorders():
             if ticking:
-                recorder.tick()
+                tick(recorder)
             self._errands(recorder)
             recorder.flush()
             sync(recorder)
@@ -103,6 +103,11 @@ class Keeper:
                 atomic.sync_file(path)
             except OSError:
                 continue  # the next run, or a check, finds what is missing
+
+
+def tick(recorder: Recorder) -> None:
+    """Note that the process is alive."""
+    recorder.fact("tick", wall=time.time(), at=recorder.elapsed_us())
 
 
 def sync(recorder: Recorder) -> None:

@@ -12,21 +12,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rearview.record import staging
+from rearview.record.agreement import Agreement
 from rearview.record.cadence import AdaptivePeriod
-from rearview.record.loops import BREAK, EXHAUSTED, Node
+from rearview.record.boundaries import Boundary
+from rearview.record.loops import Node
 from rearview.record.materialize import Job, Materializer, is_of_the_disk, is_void
 from rearview.record.outputs import Outputs
 from rearview.record.say import say
-from rearview.record.scope import Scope
-from rearview.state import positions, streams
-from rearview.state.capture import capture
+from rearview.record.scope import Roots, Scope
+from rearview.state import streams
+from rearview.state.capture import Captured, capture
 from rearview.store.manifests import Manifest
 
 if TYPE_CHECKING:
-    from rearview.record.checkpointing import Level
     from rearview.record.recorder import Recorder
 
-_ENDINGS = {EXHAUSTED: "exhausted", BREAK: "break"}
 _LARGE = 256 << 20
 """What takes this much and was not named is named with its size."""
 _PASSES = 3
@@ -44,6 +44,9 @@ class Keeping:
         self.materializer = Materializer(recorder.store, self._over)
         self.outputs = Outputs(recorder.project, recorder.store.root)
         self.number = 0
+        several = (recorder.world or 1) > 1
+        self.agreement = Agreement(recorder.store, recorder.run, recorder.attempt, recorder.rank or 0) if several else None
+        """With the other ranks, if there are any."""
         self.stopped = False
         self.inside_due_at = time.monotonic() + self.settings["risk"]
         self._results: list[Job] = []
@@ -98,10 +101,10 @@ class Keeping:
             return bool((iteration + 1) % every == 0)
         return not self.materializer.busy and bool(period.inside_due(math.inf, 0.0, running_s))
 
-    def affords(self, period: AdaptivePeriod) -> bool:
+    def affords(self, period: AdaptivePeriod, running_s: float = 0.0) -> bool:
         """Whether one more may be taken, wherever the program is."""
         self._account_results()
-        return not self.stopped and (bool(self.settings["every"]) or bool(period.inside_due(math.inf, 0.0)))
+        return not self.stopped and (bool(self.settings["every"]) or bool(period.inside_due(math.inf, 0.0, running_s)))
 
     def inside_due(self, period: AdaptivePeriod, running_s: float) -> bool:
         """Whether so much work is at risk that a checkpoint inside a long block is worth it."""
@@ -125,65 +128,55 @@ class Keeping:
     # -- taking one ------------------------------------------------------------------------------------------------------
 
     def take(
-        self, part: str, levels: Sequence[Level], scope: Scope, period: AdaptivePeriod,
-        *, ending: int | None, second: bool, began: float,
-    ) -> bool:  # fmt: skip
+        self, boundary: Boundary, roots: Roots, period: AdaptivePeriod, *, began: float, second: bool = False, adapters: Sequence[Any] = ()
+    ) -> bool:
         """Take one part of a checkpoint. False if it was skipped."""
         if self.materializer.busy and not second:
-            if not self.settings["every"]:
+            if not self.settings["every"] and self.agreement is None:
                 return False
             self.materializer.wait()
         if not second:
             self.number += 1
-        roots = scope.roots()
         roots["stream", "global"] = streams.take()
-        inexact: list[str] = []
-        for depth, level in enumerate(levels):
-            if part == "block" and depth == len(levels) - 1:
-                continue  # it is at its end
-            position = positions.take(level.items, level.birth, level.node.iteration + 1)
-            inexact += position.get("inexact", ())
-            roots["position", depth] = position
-        captured = capture(roots, adapters=positions.adapters(elsewhere=[level.items for level in levels]))
+        captured = capture(roots, adapters=adapters)
         marks = self.outputs.at_boundary()
-        manifest = self._manifest(part, levels, ending, captured, inexact)
+        manifest = self._manifest(boundary, captured)
         self.materializer.take(manifest, captured, began, second=second, period=period, files=lambda keep: self.outputs.note(marks, keep))
-        self._current = (levels[0].node, levels[0].node.iteration)
+        self._current = boundary.current
         self.inside_due_at = time.monotonic() + self.settings["risk"]
         self._name_what_is_large(captured)
         return True
 
-    def _manifest(self, part: str, levels: Sequence[Level], ending: int | None, captured: Any, inexact: list[str]) -> Manifest:
+    def _manifest(self, boundary: Boundary, captured: Captured) -> Manifest:
         recorder = self.recorder
         missing = [[lack.where, lack.type_name, lack.why] for lack in captured.missing]
-        missing += [[levels[-1].node.name, "position", why] for why in inexact]
+        missing += [[str(boundary.path[-1][0]), "position", why] for why in boundary.inexact]
         for where, kind, why in missing:
             self._say_once(_partial(where, kind, why))
-        chain = _chain(levels[-1].node)
         return Manifest(
             run=recorder.run,
             process=recorder.process,
             attempt=recorder.attempt,
             number=self.number,
-            part=part,
-            path=[[node.name, node.occurrence, node.iteration, _called(node)] for node in chain[1:]],
+            part=boundary.part,
+            path=boundary.path,
             tree="",
             tree_bytes=0,
             buffers=(),
-            ending=_ENDINGS.get(ending) if ending is not None else None,
-            loops=[{"counts": dict(node.counts), "entered": dict(node.entered)} for node in chain],
+            ending=boundary.ending,
+            loops=list(boundary.loops),
             taken_at=recorder.elapsed_us(),
             wall=time.time(),
             missing=missing,
             pickled=list(captured.pickled),
-            stats={"compute_s": time.perf_counter() - levels[0].began_s, "nodes": len(captured.tree.nodes), "inside": len(chain) - 1 - len(levels)},
+            stats={"compute_s": boundary.compute_s, "nodes": len(captured.tree.nodes), "outside": boundary.outside},
             rank=recorder.rank or 0,
             world=recorder.world or 1,
             complete=not missing,
         )
 
-    def _name_what_is_large(self, captured: Any) -> None:
-        for key, size in captured.sizes.items():
+    def _name_what_is_large(self, captured: Captured) -> None:
+        for key, size in captured.sizes().items():
             if key[0] != "given" and size >= _LARGE:
                 self._say_once(f"{'.'.join(str(part) for part in key[1:])} is kept with each checkpoint: {size / 1e9:.1f} GB")
 
@@ -232,21 +225,3 @@ class Keeping:
 
 def _partial(where: str, kind: str, why: str) -> str:
     return f"checkpoints of this run are partial: {where} ({kind}) is not in them: {why}"
-
-
-def _chain(node: Node) -> list[Node]:
-    """From the run itself inwards."""
-    chain = [node]
-    while chain[-1].parent is not None:
-        chain.append(chain[-1].parent)
-    return chain[::-1]
-
-
-def _called(node: Node) -> object:
-    """What an iteration is called, as plain JSON."""
-    if node.affine is not None:
-        return node.affine[0] + node.iteration * node.affine[1]
-    value = node.value
-    if isinstance(value, float) and not -1e300 < value < 1e300:
-        return repr(value)
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

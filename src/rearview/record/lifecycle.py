@@ -17,7 +17,7 @@ from rearview import config, session
 from rearview.errors import CheckpointError, ConfigError, NewerFormat, RearviewError
 from rearview.model import MAIN_PROCESS, ProcessNumber, RunId
 from rearview.record import arguments, beginning, environment, firsts, handshake, notes, process, source
-from rearview.record.keeper import Keeper
+from rearview.record.keeper import Keeper, tick
 from rearview.record.off import Off
 from rearview.record.open_runs import OpenRun, OpenRuns
 from rearview.record.recorder import Recorder
@@ -318,7 +318,7 @@ def _before_fork() -> None:
 def _after_fork_in_parent() -> None:
     for run in reversed(_open.runs):
         run.recorder.lock.release()
-        run.recorder.tick()  # makes the next record start the keeper again
+        tick(run.recorder)  # makes the next record start the keeper again
     _keeper.release()
 
 

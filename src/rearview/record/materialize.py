@@ -277,8 +277,9 @@ class Materializer:
 def described(captured: Any, entries: Sequence[Buffer]) -> dict[str, Any]:
     """The roots of a state for its manifest: what each is called, its digest, how large it is, of which kind."""
     digests = trees.root_digests(captured.tree, [bytes.fromhex(entry.digest) for entry in entries])
+    sizes = captured.sizes()
     return {
-        "/".join(str(part) for part in key): [digest, captured.sizes.get(key, 0), captured.tree.nodes[captured.tree.roots[key]][0]]
+        "/".join(str(part) for part in key): [digest, sizes.get(key, 0), captured.tree.nodes[captured.tree.roots[key]][0]]
         for key, digest in digests.items()
     }
 

@@ -11,6 +11,17 @@ from typing import Any
 from rearview.record import arguments
 
 
+class AlwaysRun:
+    """A skip block of which nothing is kept."""
+
+    def step_into(self) -> bool:
+        """Always."""
+        return True
+
+    def end(self, *objects: object) -> None:
+        """Nothing."""
+
+
 class Off:
     """A session that records nothing; a script works the same with it."""
 
@@ -24,6 +35,10 @@ class Off:
     def checkpointing(self, given: dict[str, object], frame: FrameType) -> AbstractContextManager[Any]:
         """Nothing is kept."""
         return nullcontext()
+
+    def skip_block(self, name: str) -> Any:
+        """A block that is always run."""
+        return AlwaysRun()
 
     def loop(self, name: str, iterable: Iterable[Any] | None) -> Iterable[Any]:
         """The iterable itself."""

@@ -18,6 +18,7 @@ from typing import Any
 
 from rearview import config, session
 from rearview.record import loops, notes
+from rearview.record.off import AlwaysRun
 from rearview.record.recorder import Recorder
 from rearview.versions.snapshot import Snapshot
 
@@ -130,6 +131,11 @@ class _Switch:
         """For the loops of the run that the caller is in."""
         recorder = self._recorder()
         return nullcontext() if recorder is None else recorder.checkpointing(given, frame)
+
+    def skip_block(self, name: str) -> Any:
+        """A block of the run that the caller is in."""
+        recorder = self._recorder()
+        return AlwaysRun() if recorder is None else recorder.skip_block(name)
 
     def loop(self, name: str, iterable: Iterable[Any] | None) -> Iterable[Any]:
         """A loop of the run that it begins in."""

@@ -7,8 +7,9 @@ iteration that was going on; in the innermost one everything is put back, the ra
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from rearview.errors import CheckpointError
@@ -16,6 +17,7 @@ from rearview.record import aside
 from rearview.record.handshake import Handshake
 from rearview.record.loops import LoopIterator, Node
 from rearview.record.say import say
+from rearview.record.scope import Roots
 from rearview.state import positions, restore, streams
 from rearview.state import tree as trees
 from rearview.state.look import look
@@ -74,15 +76,26 @@ class Reach:
         else:
             self._go_on_in(loop, node, source, depth, within)
 
-    def _around(self, node: Node, depth: int) -> bool:
-        """Whether the loops around it are where they were."""
-        parent = node.parent
+    def block_ended(self, name: str, occurrence: int, around: Node, live: Roots) -> None:
+        """A skip block that was not stepped into: if it is the one of the checkpoint, its end state is put back."""
+        path = self.manifest.path
+        depth = _depth(around)
+        if depth == len(path) - 1 and [name, occurrence] == path[depth][:2] and self._around_is(around, depth):
+            self._restore(live)
+            self._count(around)
+            self._arrived(None)
+
+    def _around_is(self, parent: Node | None, depth: int) -> bool:
         while depth > 0 and parent is not None:
             depth -= 1
             if [parent.name, parent.occurrence, parent.iteration] != self.manifest.path[depth][:3]:
                 return False
             parent = parent.parent
         return True
+
+    def _around(self, node: Node, depth: int) -> bool:
+        """Whether the loops around it are where they were."""
+        return self._around_is(node.parent, depth)
 
     def _pass_by(self, loop: LoopIterator, node: Node, depth: int) -> None:
         """A loop that had ended before the checkpoint is not gone through again; any other means that the program took another way."""
@@ -129,7 +142,7 @@ class Reach:
     @property
     def _outside(self) -> int:
         """How many loops are around `checkpointing`."""
-        return int(self.manifest.stats.get("inside", 0))
+        return int(self.manifest.stats.get("outside", 0))
 
     def _position(self, own: int) -> dict[str, Any]:
         key = ("position", own)
@@ -137,12 +150,16 @@ class Reach:
 
     def _put_back(self, within: Checkpointing) -> None:
         """The state, in place; the random streams last."""
-        scope = within.scope
-        live = scope.roots()
-        tree = trees.without(self._tree, ("position", "stream"))
-        plan = restore.plan(tree, live, self._reader)
-        scope.bind(plan.apply())
+        frames = within.scope.frames()
+        within.scope.bind(self._restore(within.scope.roots(), [frame.f_code for frame in frames], len(frames)))
+
+    def _restore(self, live: Roots, codes: Sequence[CodeType] = (), frames: int = 0) -> dict[Any, object]:
+        """Variables of functions that are not running (yet) are left out."""
+        keys = [key for key in self._tree.roots if key[0] not in ("position", "stream") and not (key[0] == "local" and key[1] >= frames)]
+        adapters = positions.adapters(elsewhere=())
+        values = restore.plan(self._tree, live, self._reader, adapters=adapters, codes=codes, only=keys).apply()
         streams.put_back(look(self._tree, ("stream", "global"), self._reader))
+        return values
 
     def _count(self, node: Node) -> None:
         """Records and loops are counted on from where they were."""
@@ -155,13 +172,14 @@ class Reach:
             one.entered.clear()
             one.entered.update(kept["entered"])
 
-    def _arrived(self, within: Checkpointing) -> None:
+    def _arrived(self, within: Checkpointing | None) -> None:
         if self._shake.aside is not None:
             for sentence in aside.bring_back(self._shake.aside, self._shake.files):
                 say(sentence)
         seconds = time.perf_counter() - self._began
         self._recorder.reaching = False
-        within.restored(seconds)
+        if within is not None:
+            within.restored(seconds)
         self._recorder.fact("restored", manifest=str(self.manifest.name), seconds=seconds)
 
     def ended(self) -> None:

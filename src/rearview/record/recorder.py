@@ -277,6 +277,12 @@ class Recorder:
 
         return Checkpointing(self, given, frame)
 
+    def skip_block(self, name: str) -> Any:
+        """A block whose end state is kept."""
+        from rearview.record.skipping import SkipBlock
+
+        return SkipBlock(self, name)
+
     def next_block_id(self) -> int:
         """A number for a block, unique in this writer."""
         return next(self._blocks)
@@ -329,10 +335,6 @@ class Recorder:
         body = frames.fact_body(kind, **facts)
         with self.lock:
             self._pending.append(body)
-
-    def tick(self) -> None:
-        """Note that the process is alive."""
-        self.fact("tick", wall=time.time(), at=self.elapsed_us())
 
     def elapsed_us(self) -> int:
         """Since this writer began."""

@@ -1,0 +1,80 @@
+"""Where in the loops a state is taken, in the words of a manifest: the path, what was counted on the way, how a block ended. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rearview.record.loops import BREAK, EXHAUSTED, Node
+
+INSIDE, BLOCK, ITERATION = "inside", "block", "iteration"
+_ENDINGS = {EXHAUSTED: "exhausted", BREAK: "break"}
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """A place between two steps of the program."""
+
+    part: str
+    path: list[list[Any]]
+    """From the outermost loop inwards: name, occurrence, iteration that ended, what that is called."""
+    loops: list[dict[str, Any]]
+    """For the run itself and each of them: records counted and loops entered in its iteration."""
+    ending: str | None = None
+    outside: int = 0
+    """How many of the loops are around `checkpointing`."""
+    current: tuple[Node, int] | None = None
+    """The iteration of the main loop."""
+    compute_s: float = 0.0
+    inexact: list[str] = field(default_factory=list)
+    """What a position cannot bring back."""
+
+
+def chain(node: Node) -> list[Node]:
+    """From the run itself inwards to a loop."""
+    nodes = [node]
+    while nodes[-1].parent is not None:
+        nodes.append(nodes[-1].parent)
+    return nodes[::-1]
+
+
+def of(part: str, node: Node, followed: int, *, ending: int | None = None, compute_s: float = 0.0) -> Boundary:
+    """The boundary that a loop has come to; the innermost `followed` loops are inside `checkpointing`."""
+    nodes = chain(node)
+    main = nodes[len(nodes) - followed]
+    return Boundary(
+        part,
+        [[one.name, one.occurrence, one.iteration, called(one)] for one in nodes[1:]],
+        [counted(one) for one in nodes],
+        None if ending is None else _ENDINGS.get(ending),
+        len(nodes) - 1 - followed,
+        (main, main.iteration),
+        compute_s,
+    )
+
+
+def of_skip_block(name: str, occurrence: int, around: Node) -> Boundary:
+    """The end of a block that is no loop: it stands in the path like one of a single iteration."""
+    nodes = chain(around)
+    path = [[one.name, one.occurrence, one.iteration, called(one)] for one in nodes[1:]]
+    return Boundary(BLOCK, [*path, [name, occurrence, 0, None]], [*(counted(one) for one in nodes), {"counts": {}, "entered": {}}], "exhausted", len(path))
+
+
+def counted(node: Node) -> dict[str, Any]:
+    """What was counted in the iteration of a loop."""
+    return {"counts": dict(node.counts), "entered": dict(node.entered)}
+
+
+def called(node: Node) -> object:
+    """What an iteration is called, as plain JSON."""
+    if node.affine is not None:
+        return node.affine[0] + node.iteration * node.affine[1]
+    value = node.value
+    if isinstance(value, float) and not -1e300 < value < 1e300:
+        return repr(value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def place(node: Node, ahead: int) -> list[tuple[str, int, int]]:
+    """An iteration of a loop, in words that every rank has alike."""
+    return [(one.name, one.occurrence, one.iteration + (ahead if one is node else 0)) for one in chain(node)[1:]]
