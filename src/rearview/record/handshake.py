@@ -124,7 +124,7 @@ def claim(store: Store, run: RunId, launch: str | None, *, new_run: bool = False
         turn = Turn(0 if new_run else attempt, store.run(run) / "aside" / name, True)
         if atomic.publish(mark, json.dumps(facts).encode(), tmp=store.tmp, durable=False, replace=False):
             return turn
-        theirs = _claimed_by(mark)
+        theirs = claimed_by(mark)
         if launch is not None and theirs.get("launch") == launch:
             return Turn(turn.attempt, turn.aside, False)
         if _lives(theirs, mark):
@@ -135,7 +135,8 @@ def claim(store: Store, run: RunId, launch: str | None, *, new_run: bool = False
         attempt += 1  # whoever took it died before it began
 
 
-def _claimed_by(mark: Path) -> Mapping[str, Any]:
+def claimed_by(mark: Path) -> Mapping[str, Any]:
+    """Who took an attempt."""
     try:
         facts = json.loads(mark.read_bytes())
     except (OSError, ValueError):

@@ -1,0 +1,124 @@
+"""What earlier attempts of a run left in its journals: how it stands, what it opened, which source it ran.
+
+For the training process, which must not reach the catalog: reads journal parts directly, and of those only what it must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rearview.errors import Damaged
+from rearview.model import ProcessIdentity, RunId, VersionId
+from rearview.store import frames, processes, runs
+from rearview.store.journal import PartName, parts_of
+from rearview.store.layout import Store
+
+SUPERVISOR = "supervisor"
+
+
+@dataclass(slots=True)
+class Past:
+    """One run, as far as going on with it needs to know."""
+
+    run: RunId
+    facts: dict[str, Any]
+    """`run.json`."""
+    status: str
+    """`running`, `finished`, `failed` or `killed`."""
+    attempt: int
+    """The last one."""
+    heard_wall: float | None
+    """Its last sign of life."""
+    version: VersionId | None = None
+    opened: list[list[Any]] = field(default_factory=list)
+    """Files opened for writing: path, mode, size before."""
+    removed: list[str] = field(default_factory=list)
+    """What was deleted before the loop."""
+
+
+def is_main(writer: str) -> bool:
+    """Whether a journal is that of a rank, and not of a process below it or of the supervisor."""
+    return "." not in writer and writer != SUPERVISOR
+
+
+def facts_in(path: Path, *kinds: str) -> Iterator[dict[str, Any]]:
+    """The facts of some kinds in a journal part, in order. A part in which no such word occurs is not walked through."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return
+    if not any(kind.encode() in data for kind in kinds):
+        return
+    for _, body in frames.walk(data, frames.Reading()):
+        if body[0] == frames.FACT:
+            try:
+                fact = frames.read_fact(body)
+            except Damaged:
+                continue
+            if fact["fact"] in kinds:
+                yield fact
+
+
+def status_of(store: Store, run: RunId) -> tuple[str, int, float | None]:
+    """How a run stands, its last attempt, and its last sign of life. Reads the last part of each rank."""
+    mains = [(name, path) for name, path in parts_of(store.run(run)) if is_main(name.writer)]
+    attempt = max((name.attempt for name, _ in mains), default=0)
+    last: dict[str, Path] = {name.writer: path for name, path in mains if name.attempt == attempt}  # in order: the last part stays
+    standing = [_standing(path) for path in last.values()]
+    heard = max((wall for _, wall in standing if wall is not None), default=None)
+    for how in ("running", "failed", "killed"):
+        if any(one == how for one, _ in standing):
+            return how, attempt, heard
+    return ("finished" if standing else "killed"), attempt, heard
+
+
+def _standing(path: Path) -> tuple[str, float | None]:
+    """How one rank stands by the last part of its journal, and when it was last heard of."""
+    hello: dict[str, Any] = {}
+    end: dict[str, Any] | None = None
+    walls: list[float] = []
+    at_us = 0
+    for _, body in frames.walk(path.read_bytes(), frames.Reading()):
+        if body[0] == frames.RECORD:
+            at_us = max(at_us, frames.RECORD_HEAD.unpack_from(body)[6])
+        elif body[0] == frames.FACT:
+            fact = frames.read_fact(body)
+            hello = fact if fact["fact"] == "hello" else hello
+            end = fact if fact["fact"] == "end" else end
+            if fact["fact"] in ("tick", "end") and isinstance(fact.get("wall"), (int, float)):
+                walls.append(float(fact["wall"]))
+    if isinstance(hello.get("wall"), (int, float)):
+        walls.append(hello["wall"] + at_us / 1e6)
+    heard = max(walls, default=None)
+    if end is not None:
+        return ("failed" if end.get("how") == "failed" else "finished"), heard
+    try:
+        who = hello["process"]
+        identity = ProcessIdentity(str(who["host"]), str(who["boot_id"]), int(who["pid"]), float(who["started"]))
+    except (KeyError, TypeError, ValueError):
+        return "killed", heard
+    return ("running" if processes.lives(identity, heard) else "killed"), heard
+
+
+def look(store: Store, run: RunId) -> Past:
+    """Everything about a run that is to be gone on with."""
+    status, attempt, heard = status_of(store, run)
+    facts = runs.read_run(store, run)
+    found = Past(run, facts, status, attempt, heard, facts.get("version"))
+    for name, path in sorted(parts_of(store.run(run)), key=_in_order):
+        if not is_main(name.writer):
+            continue
+        for fact in facts_in(path, "version", "outputs"):
+            if fact["fact"] == "version":
+                found.version = fact.get("version")
+            else:
+                found.opened += [list(one) for one in fact.get("files") or ()]
+                found.removed += [str(one) for one in fact.get("removed") or ()]
+    return found
+
+
+def _in_order(part: tuple[PartName, Path]) -> tuple[int, str, int]:
+    return part[0].attempt, part[0].writer, part[0].part

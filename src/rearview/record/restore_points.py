@@ -1,0 +1,147 @@
+"""From which checkpoints a run can go on: whole over its ranks, verified, the newest first.
+
+Reads manifests and chunks; unpickles nothing. Must not know what a state means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rearview.errors import Damaged, NotFound
+from rearview.model import RunId
+from rearview.store import manifests, objects
+from rearview.store.layout import Store
+from rearview.store.manifests import Checkpoint, Manifest
+from rearview.store.packs import ChunkRef, Known
+from rearview.store.packs.reading import ChunkReader
+
+_AT_ONCE = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePoint:
+    """One boundary of a run that it can go on from."""
+
+    run: RunId
+    attempt: int
+    number: int
+    part: str
+    members: tuple[Manifest, ...]
+
+    @property
+    def first(self) -> Manifest:
+        """The part of the first rank: paths and moments are told by it."""
+        return self.members[0]
+
+    @property
+    def wall(self) -> float:
+        """When it was taken."""
+        return self.first.wall
+
+    @property
+    def size_bytes(self) -> int:
+        """What is read to restore it."""
+        return sum(one.size_bytes for one in self.members)
+
+    @property
+    def files(self) -> list[Any]:
+        """The output files at that moment, over all ranks; a file that several ranks noted has the longest length of them."""
+        rows: dict[str, Any] = {}
+        for row in sorted((row for one in self.members for row in one.files), key=lambda row: int(row[1])):
+            rows[str(row[0])] = row
+        return list(rows.values())
+
+    @property
+    def place(self) -> str:
+        """In people's words: `after epoch=3`, `epoch=4, after step=120`."""
+        return in_words(self.part, self.first.path)
+
+    def checkpoint(self) -> dict[str, str]:
+        """Process number -> name of its manifest."""
+        return {str(one.process): str(one.name) for one in self.members}
+
+    def origin(self) -> dict[str, Any]:
+        """What the fact `resumed` says about where an attempt began."""
+        return {
+            "from": {"attempt": self.attempt, "number": self.number, "part": self.part},
+            "path": self.first.path,
+            "place": self.place,
+            "wall": self.wall,
+            "taken_at": {str(one.process): one.taken_at for one in self.members},
+        }
+
+
+def in_words(part: str, path: list[list[Any]]) -> str:
+    """Where a state was taken.
+
+    >>> in_words("iteration", [["epoch", 0, 2, 3]])
+    'after epoch=3'
+    >>> in_words("inside", [["epoch", 0, 2, 3], ["step", 0, 119, None]])
+    'epoch=3, after step#119'
+    >>> in_words("block", [["epoch", 0, 2, 3], ["step", 0, 119, 119]])
+    'epoch=3, behind the loop step'
+    """
+    shown = [f"{name}#{iteration}" if value is None else f"{name}={value}" for name, _, iteration, value in path]
+    if part == "block" and path:
+        return "/".join(shown[:-1]) + f"{', ' if len(shown) > 1 else ''}behind the loop {path[-1][0]}"
+    around = "/".join(shown[:-1])
+    return f"{around}{', ' if around else ''}after {shown[-1]}" if shown else "the beginning"
+
+
+def of_run(store: Store, run: RunId) -> tuple[list[RestorePoint], list[str]]:
+    """The places a run can go on from, newest first, and a sentence for each damaged manifest."""
+    damaged: list[Damaged] = []
+    found = [one for one in manifests.grouped(store, run, damaged) if _can_restart(one)]
+    points = [RestorePoint(run, one.attempt, one.number, one.part, one.members) for one in found]
+    points.sort(key=lambda point: (point.attempt, point.number, manifests.PARTS.index(point.part)), reverse=True)
+    return points, [str(problem) for problem in damaged]
+
+
+def _can_restart(checkpoint: Checkpoint) -> bool:
+    """Whether a program can be brought there again: whole, its bytes still there, of ranks and not of processes below them."""
+    first = checkpoint.members[0]
+    skippable = checkpoint.part != "block" or first.ending in (None, "exhausted")
+    """A block that was left by break cannot be skipped by an empty loop: its `else` would run."""
+    return checkpoint.whole and not checkpoint.thinned and first.process.isdigit() and skippable
+
+
+def problem_of(store: Store, point: RestorePoint) -> str | None:
+    """What is wrong with the bytes of a checkpoint, as a sentence; None if every one of them is what was written. Reads them all."""
+    refs = {ref.digest: ref for one in point.members for buffer in one.buffers for ref in buffer.refs()}
+    memory = memoryview(bytearray(min(_AT_ONCE, sum(ref.size for ref in refs.values()))))
+    try:
+        for one in point.members:
+            objects.get(store, one.tree)
+        with ChunkReader(store, Known(store)) as reader:
+            for piece in _pieces(list(refs.values()), len(memory)):
+                reader.into(piece, memory[: sum(ref.size for ref in piece)])
+    except (Damaged, NotFound) as problem:
+        return f"checkpoint {point.first.name} of run {point.run} ({point.place}) is damaged: {problem}"
+    return None
+
+
+def _pieces(refs: list[ChunkRef], at_most: int) -> Iterator[list[ChunkRef]]:
+    """Chunks in groups of some bytes: a large state need not fit into memory twice."""
+    piece: list[ChunkRef] = []
+    size = 0
+    for ref in refs:
+        if piece and size + ref.size > at_most:
+            yield piece
+            piece, size = [], 0
+        piece.append(ref)
+        size += ref.size
+    if piece:
+        yield piece
+
+
+def newest_sound(store: Store, points: list[RestorePoint]) -> tuple[RestorePoint | None, list[str]]:
+    """The newest checkpoint whose bytes are whole, and a sentence for each one that was passed over."""
+    said: list[str] = []
+    for point in points:
+        problem = problem_of(store, point)
+        if problem is None:
+            return point, said
+        said.append(problem)
+    return None, said
