@@ -75,10 +75,10 @@ class Catalog:
 
     # Runs
 
-    def runs(self, where: str | None = None, limit: int | None = None, newest_first: bool = True) -> list[RunInfo]:
-        """The runs, or those of which some row satisfies `where`."""
+    def runs(self, where: str | None = None, limit: int | None = None, newest_first: bool = True, seal: bool = True) -> list[RunInfo]:
+        """The runs, or those of which some row satisfies `where`. Without `seal` nothing is written: for a disk that is full."""
         if where is None:
-            sources, chosen = self._summaries(), None
+            sources, chosen = self._summaries(seal=seal), None
         else:
             sources, chosen = self._again(lambda places: (places.sources, self._runs_where(places, where)))
         runs = [run for run in sources.runs if chosen is None or run in chosen]
@@ -104,15 +104,15 @@ class Catalog:
         """What readers found damaged in journals, `run.json`, and manifests as far as they were asked for; a sentence each."""
         return self._summaries().damage + sorted(self._noticed)
 
-    def _summaries(self) -> Sources:
+    def _summaries(self, *, seal: bool = True) -> Sources:
         """What lists need; looked up again if a run was removed in between."""
         with in_our_words(f"the store at {self.store.root}"):
             for _ in range(_RETRIES):
                 try:
-                    return self._reader.summaries()
+                    return self._reader.summaries(seal=seal)
                 except FileNotFoundError:
                     continue
-            return self._reader.summaries()
+            return self._reader.summaries(seal=seal)
 
     def _describe(self, sources: Sources, runs: Sequence[RunId]) -> list[RunInfo]:
         looker, now = alive.looker(), time.time()

@@ -73,6 +73,11 @@ class CheckpointInfo:
         return paths.shown(self.path)
 
     @property
+    def named(self) -> str:
+        """The place as people name it: the end of a nested block is named by the iteration around it."""
+        return paths.shown(self.path[:-1]) if self.boundary == "block" and len(self.path) > 1 else self.place
+
+    @property
     def usable(self) -> bool:
         """Whether a state can be had from it."""
         return self.whole and self.thinned is None

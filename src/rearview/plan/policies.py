@@ -84,7 +84,7 @@ def parse(keep: str, peak: str = "", *, for_run: bool = False) -> Policy:
         else:
             raise ConfigError(f"{term!r} in keep={keep!r} is no retention policy: known are {KNOWN}")
     if for_run and "budget_bytes" in found:
-        raise ConfigError(f"keep={keep!r}: a budget is for the whole store, not for one run; set it in [tool.rearview] keep or REARVIEW_KEEP")
+        raise ConfigError(f"keep={keep!r}: a budget is for the whole store, not for one run; set `keep` in [tool.rearview]")
     return Policy(**found)  # type: ignore[arg-type]
 
 

@@ -21,6 +21,8 @@ from rearview.plan.policies import Peak, Policy
 UNFINISHED_FOR_S = 24 * 3600.0
 """A checkpoint that lacks a rank's part for longer than this will never be whole."""
 
+_EVERYTHING = "everything is kept"
+
 Decision = tuple[str, int, int]
 """Run, attempt, number."""
 
@@ -139,9 +141,6 @@ def _by_run(groups: Iterable[_Group]) -> dict[str, list[_Group]]:
 
 def _apply(groups: list[_Group], policy: Policy, run: RunFacts) -> None:
     whole = [group for group in groups if any(item.whole for item in group.items)]
-    if policy.keeps_all:
-        for group in groups:
-            group.keep("everything is kept")
     for k, group in enumerate(reversed(whole)):
         if k < policy.newest:
             group.keep(f"one of the newest {policy.newest}")
@@ -155,6 +154,8 @@ def _apply(groups: list[_Group], policy: Policy, run: RunFacts) -> None:
     for group in groups:
         if any(item.pinned for item in group.items):
             group.keep("pinned", protect=True)
+        if policy.keeps_all and not group.why:
+            group.keep(_EVERYTHING)
         if not group.why:
             group.dropped = f"not kept by {', '.join(policy.keepers)}"
 
@@ -211,8 +212,8 @@ def _thin(groups: list[_Group], budget: int, runs: Mapping[str, RunFacts], other
         if group.dropped and _pieces(group).keys() <= held:  # its bytes are all still held by others: dropping it frees nothing
             group.dropped = ""
             group.keep("its bytes are shared with others that are kept")
-        elif not group.dropped:
-            group.keep("within the budget")
+        elif group.why == [_EVERYTHING]:
+            group.why = ["within the budget"]
 
 
 def _rows(groups: Sequence[_Group], runs: Mapping[str, RunFacts]) -> list[tuple[list[_Group], thinning.Row]]:

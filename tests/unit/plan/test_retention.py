@@ -72,8 +72,9 @@ def test_a_pin_and_what_a_resume_starts_from_stay() -> None:
     items = [item(k, pinned=k == 1) for k in range(4)]
     verdicts = choose(items, parse("newest:1, budget:1"), NOW, {"ra": RunFacts(finished=False)})
     assert kept(verdicts) == [1, 3]
-    assert why(verdicts, 1) == "pinned, within the budget"
-    assert why(verdicts, 3).startswith("one of the newest 1, a resume starts from it")
+    assert why(verdicts, 1) == "pinned"
+    assert why(verdicts, 3) == "one of the newest 1, a resume starts from it"
+    assert why(choose(items, parse("budget:30"), NOW), 2) == "within the budget"
 
 
 def test_parts_of_a_decision_go_together() -> None:

@@ -74,12 +74,12 @@ class Reader:
 
     # What lists need
 
-    def summaries(self) -> Sources:
+    def summaries(self, *, seal: bool = True) -> Sources:
         """Summaries of every part; segments that hold no rows for a few open parts. Never reads a Parquet file."""
         parts = list_parts(self.store)
         known, _ = segments.list_segments(self.store.segments)
         coverage = cover(_flat(parts), [*known, *self._mine.values()])
-        if len(coverage.open) > _PARSE_UP_TO_PARTS or sum(part.size for part in coverage.open) > _PARSE_UP_TO_BYTES:
+        if seal and (len(coverage.open) > _PARSE_UP_TO_PARTS or sum(part.size for part in coverage.open) > _PARSE_UP_TO_BYTES):
             return self.refresh()
         entries = _entries(coverage.taken)
         for part in coverage.open:

@@ -1,0 +1,158 @@
+"""`rearview checkpoints`: the states of a run that were kept, where in its loops, what they cost, why they are still there."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from rearview.cli import options, output, screen, tables, text
+from rearview.errors import EXIT_DIFFERENCES, EXIT_OK, NoCheckpoint
+
+if TYPE_CHECKING:
+    from rearview.catalog.catalog import Catalog
+    from rearview.catalog.checkpoints import CheckpointInfo
+    from rearview.catalog.retention import Retention
+    from rearview.catalog.runs import RunInfo
+    from rearview.plan.policies import Policy
+
+
+@click.command("checkpoints", short_help="List the checkpoints of a run.")
+@options.run_argument(required=False)
+@options.as_json
+@options.color
+@click.pass_context
+def command(ctx: click.Context, run_ref: str | None, as_json: bool, color: str) -> None:
+    """List the checkpoints of a run, the last one unless told: place, size, what they cost, what is missing, why they are kept.
+
+    Looking reads manifests only; nothing is unpickled and no code of the run is touched. The exit code is 1 if a checkpoint is
+    damaged.
+    """
+    from rearview.cli import damage, opening
+
+    with opening.catalog() as catalog:
+        run = catalog.run(run_ref or "last")
+        found: list[str] = []
+        listed = catalog.checkpoints(run.run, found)
+        if not listed and not found:
+            raise NoCheckpoint(f"run {run.run} has no checkpoints: `with rv.checkpointing(...)` around its loop takes them")
+        kept = judged(catalog, run)
+    if as_json:
+        output.write("rearview.checkpoints/1", run=run.run, keep=str(kept.policy), checkpoints=[as_facts(one, kept) for one in listed])
+    else:
+        screen.write(page(listed, kept, screen.of_stdout(color), dt.datetime.now(dt.UTC)))
+    damage.tell(found)
+    ctx.exit(EXIT_DIFFERENCES if found else EXIT_OK)
+
+
+def policy_in_force(keep: str | None = None) -> Policy:
+    """The project's policy, or another one with the project's idea of what is best."""
+    from rearview import config
+    from rearview.cli import opening
+    from rearview.plan import policies
+
+    settings = config.load(opening.store().project)
+    return policies.parse(settings["keep"] if keep is None else keep, settings["peak"])
+
+
+def judged(catalog: Catalog, run: RunInfo) -> Retention:
+    """What the policy in force says of a run's checkpoints: a budget looks at all runs."""
+    policy = policy_in_force()
+    return catalog.retention(policy, catalog.runs() if policy.budget_bytes else [run])
+
+
+def as_facts(info: CheckpointInfo, kept: Retention) -> output.Json:
+    """A checkpoint in JSON."""
+    return {
+        "path": info.place,
+        "at": info.named,
+        "loops": [output.facts(element) for element in info.path],
+        "boundary": info.boundary,
+        "attempt": info.attempt,
+        "number": info.number,
+        "taken_at": output.facts(info.taken_at),
+        "size_bytes": info.size_bytes,
+        "new_bytes": info.new_bytes,
+        "stall_s": info.stall_s,
+        "background_s": info.background_s,
+        "whole": info.whole,
+        "absent_ranks": list(info.absent),
+        "complete": info.complete,
+        "missing": list(info.missing),
+        "pickled": list(info.pickled),
+        "pinned": info.pinned,
+        "thinned": info.thinned,
+        "why": kept.why(info),
+        "manifests": [str(one.name) for one in info.members],
+    }
+
+
+def boundary_of(info: CheckpointInfo) -> str:
+    """What had just ended, in words."""
+    if info.boundary == "block" and info.path:
+        return f"after the {info.path[-1].loop} loop"
+    return {"iteration": "end of iteration", "inside": "inside"}.get(info.boundary, info.boundary)
+
+
+def state_of(info: CheckpointInfo) -> tables.Cell:
+    """How a checkpoint stands, in a word or two."""
+    if not info.whole:
+        return tables.Styled(f"no part of rank {', '.join(map(str, info.absent))}", "bad")
+    if info.thinned is not None:
+        return tables.Styled("thinned", "dim")
+    if not info.complete:
+        count = len(info.missing)
+        return tables.Styled(f"partial, {count} missing" if count else "partial", "odd")
+    return tables.Styled("complete", "good")
+
+
+def page(listed: Sequence[CheckpointInfo], kept: Retention, view: screen.Screen, now: dt.datetime) -> list[str]:
+    """The table, and below it what no checkpoint holds."""
+    columns = [
+        tables.Column("at", least=12, style="place"),
+        tables.Column("boundary", least=8, weight=5),
+        tables.Column("attempt", align="right", least=3, weight=6),
+        tables.Column("when", least=8, weight=4),
+        tables.Column("size", align="right", least=6),
+        tables.Column("new", align="right", least=6, weight=1),
+        tables.Column("stall", align="right", least=6, weight=2),
+        tables.Column("background", align="right", least=6, weight=3),
+        tables.Column("state", least=10),
+        tables.Column("why", least=10, wish=24, weight=7),
+    ]
+    many = any(one.attempt > 1 for one in listed)
+    rows: list[list[tables.Cell]] = [
+        [
+            one.named,
+            boundary_of(one),
+            str(one.attempt) if many else "",
+            text.when(one.taken_at, now),
+            text.size(one.size_bytes),
+            text.size(one.new_bytes),
+            text.duration(one.stall_s),
+            text.duration(one.background_s),
+            state_of(one),
+            one.thinned if one.thinned is not None else kept.why(one),
+        ]
+        for one in listed
+    ]
+    used = [k for k, column in enumerate(columns) if column.weight == 0 or any(row[k] for row in rows)]
+    lines = tables.draw([columns[k] for k in used], [[row[k] for k in used] for row in rows], view).lines
+    for title, things in _below(listed).items():
+        lines += ["", view.paint(title, "head")]
+        lines += [f"  {piece}" for thing in things for piece in tables.wrap(text.escape(thing), view.width - 2)]
+    lines += [piece for note in kept.notes for piece in tables.wrap(text.escape(note), view.width)]
+    return lines
+
+
+def _below(listed: Sequence[CheckpointInfo]) -> dict[str, list[str]]:
+    """What is missing or pickled, each thing once, with the first place where it was."""
+    found: dict[str, dict[str, str]] = {"not in partial checkpoints": {}, "kept as pickles": {}}
+    for one in listed:
+        for thing in one.missing:
+            found["not in partial checkpoints"].setdefault(thing, one.named)
+        for thing in one.pickled:
+            found["kept as pickles"].setdefault(thing, one.named)
+    return {title: [f"{thing}, from {place} on" for thing, place in things.items()] for title, things in found.items() if things}
