@@ -57,7 +57,8 @@ def of_skip_block(name: str, occurrence: int, around: Node) -> Boundary:
     """The end of a block that is no loop: it stands in the path like one of a single iteration."""
     nodes = chain(around)
     path = [[one.name, one.occurrence, one.iteration, called(one)] for one in nodes[1:]]
-    return Boundary(BLOCK, [*path, [name, occurrence, 0, None]], [*(counted(one) for one in nodes), {"counts": {}, "entered": {}}], "exhausted", len(path))
+    levels = [*(counted(one) for one in nodes), {"counts": {}, "entered": {}}]
+    return Boundary(BLOCK, [*path, [name, occurrence, 0, None]], levels, "exhausted", len(path))
 
 
 def counted(node: Node) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from rearview.record import staging
 from rearview.record.agreement import Agreement
-from rearview.record.cadence import AdaptivePeriod
 from rearview.record.boundaries import Boundary
+from rearview.record.cadence import AdaptivePeriod
 from rearview.record.loops import Node
 from rearview.record.materialize import Job, Materializer, is_of_the_disk, is_void
 from rearview.record.outputs import Outputs
@@ -53,6 +53,11 @@ class Keeping:
         self._current: tuple[Node, int] | None = None
         """The iteration at whose end the last checkpoint was taken."""
         self._said: set[str] = set()
+
+    @property
+    def decides_ahead(self) -> bool:
+        """Whether a rank decides for all, before an iteration begins. A fixed period needs no word."""
+        return self.agreement is not None and not self.settings["every"]
 
     @staticmethod
     def of(recorder: Recorder) -> Keeping:

@@ -193,7 +193,7 @@ def _begin(  # noqa: PLR0912, PLR0915
 
 def _handshake() -> handshake.Handshake | None:
     """What is to be resumed: what `rearview resume` says, else what `rv.resume` found. Once."""
-    global _to_resume  # noqa: PLW0603
+    global _to_resume
     found, _to_resume = handshake.take(os.environ) or _to_resume, None
     return found
 

@@ -89,7 +89,7 @@ class Materializer:
 
     def prepare(self, size_bytes: int) -> None:
         """A state of about this size is to be kept: have the memory ready, off the training thread."""
-        if 0 < size_bytes and self._fits(size_bytes):
+        if size_bytes > 0 and self._fits(size_bytes):
             self._start()
             arena = self._arenas[0]
             self._jobs.put(lambda: arena.touch(size_bytes) if arena.size < size_bytes else None)

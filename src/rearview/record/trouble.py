@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rearview.errors import RecordingFailed, Unstorable
 from rearview.model import RunId
+from rearview.record import firsts
 from rearview.record.say import say
 
 RETRY_S = 1.0
@@ -30,6 +31,17 @@ def is_ours(problem: Exception) -> bool:
             return False
         trace = trace.tb_next
     return True
+
+
+def is_the_programs(problem: Exception) -> bool:
+    """Whether code of the program raised it, in a signal handler mostly, while libraries worked for us: then it has to reach the program."""
+    trace = problem.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith(_OURS) and not firsts.of_the_interpreter(file):
+            return True
+        trace = trace.tb_next
+    return False
 
 
 class Trouble:

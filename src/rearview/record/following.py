@@ -1,0 +1,133 @@
+"""One pass through the main loop of a `checkpointing`: at which of its boundaries a checkpoint is taken.
+
+The end of a nested block and the end of the iteration around it are one decision and two parts. Inside a long nested block one is taken
+when too much work is at risk. The decision is `keeping`'s; with several ranks it is rank 0's, said beforehand.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from rearview.record import boundaries, loops
+from rearview.record.keeping import Keeping
+from rearview.record.loops import LoopIterator, Node
+from rearview.record.scope import Scope
+from rearview.state import positions
+
+
+@dataclass(slots=True)
+class Level:
+    """A loop that is followed."""
+
+    loop: LoopIterator
+    node: Node
+    source: Any
+    items: Any
+    """The iterator over it."""
+    birth: Any
+    """What the random streams were when that was made."""
+
+
+class Following:
+    """Follows a main loop and the loops directly in it."""
+
+    def __init__(self, keeping: Keeping, scope: Scope, main: Level) -> None:
+        self._keeping = keeping
+        self._scope = scope
+        self.main = main
+        self.nested: Level | None = None
+        self.block = main.node.name
+        self.period = keeping.period_of(self.block)
+        self._block_ended = False
+        """A nested block ended in this iteration: that was the moment to decide."""
+        self._block_taken = False
+        self._lost_s = 0.0
+        """Spent on checkpoints in this iteration."""
+        keeping.main_begins(scope, self.period)
+        self._began_s = time.perf_counter()
+        self._announce()
+
+    def restored(self, seconds: float) -> None:
+        """The state of a checkpoint was put back here."""
+        self.period.restored(seconds)
+        self._began_s = time.perf_counter()
+
+    # -- boundaries ----------------------------------------------------------------------------------------------------
+
+    def iteration_ended(self) -> None:
+        """The main loop is about to begin its next iteration, or to end."""
+        second = self._block_taken
+        if second or (not self._block_ended and self._due()):
+            self._take(boundaries.ITERATION, [self.main], second=second)
+        self._ran()
+        self._block_ended = self._block_taken = False
+
+    def block_ended(self, nested: Level, ending: int) -> None:
+        """A nested loop was left in order. The first one of an iteration is the one that counts."""
+        if not self._block_ended:
+            self._block_ended = True
+            self._block_taken = self._due() and self._take(boundaries.BLOCK, [self.main, nested], ending)
+
+    def nested_advanced(self, nested: Level) -> None:
+        """An iteration of a nested loop ended."""
+        agreement = self._keeping.agreement
+        if agreement is None:
+            if self._inside_due():
+                self._take(boundaries.INSIDE, [self.main, nested])
+            return
+        if agreement.agreed(boundaries.place(nested.node, 0)):
+            self._take(boundaries.INSIDE, [self.main, nested])
+        agreement.say(boundaries.place(nested.node, 1), self._inside_due)
+
+    def main_ended(self, ending: int) -> None:
+        """The end is a state people ask for: it is kept if the run can afford it, whatever the period says."""
+        if ending == loops.EXHAUSTED and self._keeping.last_is_current(self.main.node):
+            return
+        if ending == loops.BREAK:
+            self._ran()
+        if self._keeping.agreement is None and self._keeping.affords(self.period):
+            self._take(boundaries.ITERATION, [self.main], ending)
+
+    # -- decisions -----------------------------------------------------------------------------------------------------
+
+    def _running_s(self) -> float:
+        return time.perf_counter() - self._began_s - self._lost_s
+
+    def _ran(self) -> None:
+        self.period.ran(self._running_s())
+        self._began_s = time.perf_counter()
+        self._lost_s = 0.0
+        self._announce()
+
+    def _due(self) -> bool:
+        if self._keeping.decides_ahead:
+            assert self._keeping.agreement is not None
+            return not self._keeping.stopped and self._keeping.agreement.agreed(boundaries.place(self.main.node, 0))
+        return self._keeping.due(self.period, self.main.node.iteration, self._running_s())
+
+    def _inside_due(self) -> bool:
+        return time.monotonic() >= self._keeping.inside_due_at and self._keeping.inside_due(self.period, self._running_s())
+
+    def _announce(self) -> None:
+        """Several ranks: the first decides now about the end of the iteration that begins."""
+        if self._keeping.decides_ahead:
+            assert self._keeping.agreement is not None
+            place = boundaries.place(self.main.node, 1)
+            self._keeping.agreement.say(place, lambda: self._keeping.affords(self.period, running_s=self.period.C))
+
+    def _take(self, part: str, levels: list[Level], ending: int | None = None, *, second: bool = False) -> bool:
+        began = time.perf_counter()
+        try:
+            boundary = boundaries.of(part, levels[-1].node, len(levels), ending=ending, compute_s=self._running_s())
+            roots = self._scope.roots()
+            for depth, level in enumerate(levels):
+                if part != boundaries.BLOCK or depth < len(levels) - 1:  # a block is at its end
+                    position = positions.take(level.items, level.birth, level.node.iteration + 1)
+                    boundary.inexact.extend(position.get("inexact", ()))
+                    roots["position", depth] = position
+            adapters = positions.adapters(elsewhere=[level.items for level in levels])
+            return self._keeping.take(boundary, roots, self.period, began=began, second=second, adapters=adapters)
+        finally:
+            self._lost_s += time.perf_counter() - began
