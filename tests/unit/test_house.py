@@ -22,6 +22,7 @@ MAY_WRITE_FILES = {
     "store/direct.py": "temporary files of packs, past the page cache; atomic gives them their names",
     "store/gc.py": "renames the index of a pack that it looks at, and back; it writes no bytes",
     "store/sweeping.py": "takes an unused object away by its name, or puts it back; it writes no bytes",
+    "store/check_checkpoints.py": "repair sets damaged manifests aside by name; it writes no bytes",
     "store/check.py": "repair puts damaged files and removed runs aside by name; it writes no bytes",
     "record/recorder.py": "the hot path: the journal's own write call for a float, without the call around it (bench: log)",
     "record/aside.py": "copies the user's output files aside, and rewrites them in place when their run is resumed",

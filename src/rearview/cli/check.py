@@ -11,7 +11,7 @@ from rearview.errors import EXIT_DAMAGED, EXIT_OK, Damaged, RearviewError
 from rearview.model import VersionId
 
 if TYPE_CHECKING:
-    from rearview.store.check import Finding
+    from rearview.store.findings import Finding
     from rearview.store.layout import Store
 
 
@@ -32,7 +32,7 @@ def command(ctx: click.Context, repair: bool, as_json: bool, color: str) -> None
     store = opening.store_for_repair() if repair else opening.store()
     with screen.progress("checking the store"):
         mended = check.repair(store) if repair else []
-        findings = [*check.check(store), *_versions(store)]
+        findings = [*check.check(store, deep=True), *_versions(store)]
     damaged = [finding for finding in findings if finding.severity == "damage"]
     if as_json:
         output.write("rearview.check/1", whole=not damaged, findings=output.facts(findings), repaired=output.facts(mended))
@@ -49,7 +49,7 @@ def command(ctx: click.Context, repair: bool, as_json: bool, color: str) -> None
 
 def _versions(store: Store) -> list[Finding]:
     """Versions that runs need and that are not whole: what the source objects are for is known above the store."""
-    from rearview.store import check, runs
+    from rearview.store import findings, runs
     from rearview.versions import read
 
     needed = {*read.versions(store)}
@@ -64,7 +64,7 @@ def _versions(store: Store) -> list[Finding]:
             problems = read.verify(store, version)
         except RearviewError as problem:
             problems = [str(problem)]
-        found += [check.Finding(store.code, f"version {version[:13]}: {problem}", "damage") for problem in problems]
+        found += [findings.damage(store.code, f"version {version[:13]}: {problem}") for problem in problems]
     return found
 
 

@@ -36,9 +36,7 @@ def command(run_refs: tuple[str, ...], yes: bool, as_json: bool) -> None:
         if not click.confirm(f"Remove {text.count(len(chosen), 'run')} for good?", err=True):
             return
     store = opening.store()
-    for run in chosen.values():
-        check.remove_run(store, run.run)
-    freed = sum(run.size_bytes for run in chosen.values())
+    freed = sum(run.size_bytes + check.remove_run(store, run.run) for run in chosen.values())
     if as_json:
         output.write("rearview.rm/1", removed=list(chosen), freed_bytes=freed)
     else:

@@ -7,6 +7,7 @@ parses SQL.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -15,49 +16,36 @@ import shutil
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rearview.errors import Damaged, NoSuchRun, StoreError
+from rearview.errors import CheckpointError, Damaged, NoSuchRun, StoreError
 from rearview.model import ArraySummary, RunId
-from rearview.store import atomic, frames, objects
+from rearview.store import atomic, frames, gc, objects, references
+from rearview.store.check_checkpoints import check_checkpoints, repair_checkpoints
 from rearview.store.encoding import decode
+from rearview.store.findings import Finding, damage, note
 from rearview.store.journal import SUFFIX, PartName
 from rearview.store.layout import FORMAT, Store
+from rearview.store.packs import index as indexes
 from rearview.store.runs import list_runs, read_run
 
 STALE_AFTER_S = 24 * 3600.0
 """An unfinished file older than this belongs to nobody."""
+_PATIENCE_S = 2.0
+"""How long removing a run waits for checkpoints in the making."""
 _IGNORE = b"*\n"
 _STORE_ID = re.compile(r"[0-9a-f]{32}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is not as it should be."""
-
-    path: Path
-    problem: str
-    severity: str
-    """`damage`: bytes are not what was written. `note`: harmless, or normal after a kill."""
-
-
-def check(store: Store) -> list[Finding]:
-    """Everything that is wrong, in the order of the folders."""
+def check(store: Store, *, deep: bool = False) -> list[Finding]:
+    """Everything that is wrong, in the order of the folders. `deep` reads every byte of every checkpoint."""
     found: list[Finding] = []
     for look in (_ignore, _store_json, _runs, _objects, _code, _refs, _segments, _leftovers):
         found += look(store)
+    found += check_checkpoints(store, deep=deep)
     return found
-
-
-def _damage(path: Path, problem: str) -> Finding:
-    return Finding(path, problem, "damage")
-
-
-def _note(path: Path, problem: str) -> Finding:
-    return Finding(path, problem, "note")
 
 
 def _content(path: Path) -> bytes | None:
@@ -70,20 +58,20 @@ def _content(path: Path) -> bytes | None:
 
 def _ignore(store: Store) -> Iterator[Finding]:
     if _content(store.root / ".gitignore") != _IGNORE:
-        yield _note(store.root / ".gitignore", "is not a line with *: git would take the store for a part of the project")
+        yield note(store.root / ".gitignore", "is not a line with *: git would take the store for a part of the project")
 
 
 def _store_json(store: Store) -> Iterator[Finding]:
     try:
         facts = json.loads(store.store_json.read_bytes())
         if not isinstance(facts["format"], int) or not _STORE_ID.fullmatch(facts["id"]):
-            yield _damage(store.store_json, "does not say the format and the id of the store")
+            yield damage(store.store_json, "does not say the format and the id of the store")
     except FileNotFoundError:
-        yield _damage(store.store_json, "is missing")
+        yield damage(store.store_json, "is missing")
     except OSError as problem:
-        yield _damage(store.store_json, f"cannot be read: {problem.strerror}")
+        yield damage(store.store_json, f"cannot be read: {problem.strerror}")
     except (ValueError, KeyError, TypeError):
-        yield _damage(store.store_json, "cannot be read as JSON")
+        yield damage(store.store_json, "cannot be read as JSON")
 
 
 def _folders(path: Path) -> list[Path]:
@@ -96,15 +84,15 @@ def _folders(path: Path) -> list[Path]:
 def _runs(store: Store) -> Iterator[Finding]:
     for folder in _folders(store.runs):
         if not (folder / "run.json").exists():
-            yield _note(folder, "has no run.json: a run that was killed while it began, or whose run.json was removed")
+            yield note(folder, "has no run.json: a run that was killed while it began, or whose run.json was removed")
             continue
         try:
             read_run(store, RunId(folder.name))
         except (Damaged, OSError) as problem:
-            yield _damage(folder / "run.json", str(problem).removeprefix(f"{folder / 'run.json'} "))
+            yield damage(folder / "run.json", str(problem).removeprefix(f"{folder / 'run.json'} "))
         paths = sorted(folder.glob("*" + SUFFIX))
         if not paths:
-            yield _note(folder, "has no journal: a run that was killed while it began, or whose journals were removed")
+            yield note(folder, "has no journal: a run that was killed while it began, or whose journals were removed")
         yield from _missing_parts(folder, paths)
         for path in paths:
             yield from _journal(store, path)
@@ -116,12 +104,12 @@ def _missing_parts(folder: Path, paths: list[Path]) -> Iterator[Finding]:
     for writer, attempt in sorted({(name.writer, name.attempt) for name in known}):
         parts = {name.part for name in known if (name.writer, name.attempt) == (writer, attempt)}
         for part in sorted(set(range(1, max(parts))) - parts):
-            yield _damage(folder / str(PartName(writer, attempt, part)), "is missing, with all the records in it")
+            yield damage(folder / str(PartName(writer, attempt, part)), "is missing, with all the records in it")
 
 
 def _journal(store: Store, path: Path) -> Iterator[Finding]:
     if PartName.parse(path.name) is None:
-        yield _note(path, "is not named like a journal part")
+        yield note(path, "is not named like a journal part")
         return
     try:
         data = path.read_bytes()
@@ -135,13 +123,13 @@ def _journal(store: Store, path: Path) -> Iterator[Finding]:
             elif body[0] == frames.RECORD and objects.PREFIX.encode() in body:
                 for key in _keys(decode(body[frames.RECORD_HEAD.size :])):
                     if not objects.path_of(store, key).exists():
-                        yield _damage(path, f"frame {sequence} has its value in the object {key}, which is missing")
+                        yield damage(path, f"frame {sequence} has its value in the object {key}, which is missing")
         except Damaged as problem:
-            yield _damage(path, f"frame {sequence}: {problem}")
+            yield damage(path, f"frame {sequence}: {problem}")
     for sentence in reading.damage:
-        yield _damage(path, sentence)
+        yield damage(path, sentence)
     if reading.torn_bytes and not reading.closed:
-        yield _note(path, f"ends with {reading.torn_bytes} bytes of an unfinished write: normal after a kill")
+        yield note(path, f"ends with {reading.torn_bytes} bytes of an unfinished write: normal after a kill")
 
 
 def _keys(value: object) -> Iterator[str]:
@@ -159,19 +147,21 @@ def _keys(value: object) -> Iterator[str]:
 def _lost(path: Path, fact: dict[str, Any]) -> Iterator[Finding]:
     lost = fact.get("lost")
     if fact["fact"] == "end" and isinstance(lost, int) and lost > 0:
-        yield _note(path, f"{lost} records of run {path.parent.name} could not be written while it ran: the disk was full or failed")
+        yield note(path, f"{lost} records of run {path.parent.name} could not be written while it ran: the disk was full or failed")
 
 
 def _objects(store: Store) -> Iterator[Finding]:
     for folder in _folders(store.objects):
+        if folder == indexes.folder_of(store):
+            continue
         for path in sorted(folder.iterdir()):
             try:
                 if objects.path_of(store, path.name) != path:
-                    yield _note(path, "is not where an object of that name belongs")
+                    yield note(path, "is not where an object of that name belongs")
                 elif objects.key_of(path.read_bytes()) != path.name:
-                    yield _damage(path, "its bytes have another hash")
+                    yield damage(path, "its bytes have another hash")
             except Damaged:
-                yield _note(path, "is not named like an object")
+                yield note(path, "is not named like an object")
             except FileNotFoundError:
                 continue
 
@@ -187,9 +177,9 @@ def _code(store: Store) -> Iterator[Finding]:
                 continue  # a temporary file of git's
             try:
                 if hashlib.sha1(zlib.decompress(path.read_bytes()), usedforsecurity=False).hexdigest() != name:
-                    yield _damage(path, "the source object has another hash")
+                    yield damage(path, "the source object has another hash")
             except zlib.error:
-                yield _damage(path, "the source object cannot be decompressed")
+                yield damage(path, "the source object cannot be decompressed")
             except FileNotFoundError:
                 continue
 
@@ -199,13 +189,13 @@ def _refs(store: Store) -> Iterator[Finding]:
     versions = store.code / "refs" / "versions"
     for path in sorted(versions.iterdir()) if versions.is_dir() else ():
         if not _COMMIT.fullmatch(path.name):
-            yield _note(path, "is not named like a version")
+            yield note(path, "is not named like a version")
         elif _content(path) != path.name.encode() + b"\n":
-            yield _damage(path, "does not hold the version it is named by")
+            yield damage(path, "does not hold the version it is named by")
     if any(len(folder.name) == 2 for folder in _folders(store.code / "objects")):
         for name in ("HEAD", "config"):
             if not (store.code / name).is_file():
-                yield _damage(store.code / name, "is missing: git cannot read the source versions; restore it from a copy")
+                yield damage(store.code / name, "is missing: git cannot read the source versions; restore it from a copy")
 
 
 def _segments(store: Store) -> Iterator[Finding]:
@@ -217,26 +207,26 @@ def _segments(store: Store) -> Iterator[Finding]:
         try:
             digest, _, body = path.read_bytes().partition(b"\n")
             if xxhash.xxh3_128_hexdigest(body).encode() != digest:
-                yield _note(path, "the index of a segment is damaged; it is a cache and will be made again")
+                yield note(path, "the index of a segment is damaged; it is a cache and will be made again")
                 continue
             for name, size, digest_of in json.loads(body)["files"].values():
                 named.add(name)
                 data = (store.segments / name).read_bytes()
                 if len(data) != size or xxhash.xxh3_128_hexdigest(data) != digest_of:
-                    yield _note(store.segments / name, "a segment is damaged; it is a cache and will be made again")
+                    yield note(store.segments / name, "a segment is damaged; it is a cache and will be made again")
         except FileNotFoundError as missing:
-            yield _note(Path(missing.filename or path), "a segment is incomplete; it is a cache and will be made again")
+            yield note(Path(missing.filename or path), "a segment is incomplete; it is a cache and will be made again")
         except (ValueError, KeyError, TypeError):
-            yield _note(path, "the index of a segment cannot be read; it is a cache and will be made again")
+            yield note(path, "the index of a segment cannot be read; it is a cache and will be made again")
     for path in sorted(store.segments.glob("*.parquet")):
         if path.name not in named and _age_s(path) > STALE_AFTER_S:
-            yield _note(path, "belongs to no segment: left behind by a reader that was killed")
+            yield note(path, "belongs to no segment: left behind by a reader that was killed")
 
 
 def _leftovers(store: Store) -> Iterator[Finding]:
     for path in sorted(store.tmp.iterdir()) if store.tmp.is_dir() else ():
         if _age_s(path) > STALE_AFTER_S:
-            yield _note(path, "is an unfinished file, more than a day old")
+            yield note(path, "is an unfinished file, more than a day old")
 
 
 def _age_s(path: Path) -> float:
@@ -259,6 +249,7 @@ def repair(store: Store) -> list[str]:
         if (folder / "run.json").exists():
             for path in sorted(folder.glob("*" + SUFFIX)):
                 done += _repair_journal(store, path)
+    done += repair_checkpoints(store)
     done += _drop_segments(store)
     done += _drop_leftovers(store)
     return done
@@ -340,16 +331,24 @@ def _drop_leftovers(store: Store) -> list[str]:
 # Removal
 
 
-def remove_run(store: Store, run: RunId, *, running: bool = False, force: bool = False) -> None:
-    """Remove a run: its folder vanishes at once, then its bytes. Objects and versions stay, others may use them.
+def remove_run(store: Store, run: RunId, *, running: bool = False, force: bool = False) -> int:
+    """Remove a run: its folder vanishes at once, then its bytes, then the packs that only its checkpoints used.
 
-    The caller says whether the run is running (the catalog knows); such a run goes only with `force`.
+    Returns how many bytes of packs came free.
+
+    Objects and versions stay, others may use them; so do packs while somebody writes a checkpoint: gc takes them. The caller
+    says whether the run is running (the catalog knows); such a run goes only with `force`.
     """
     if running and not force:
         raise StoreError(f"run {run} is still running: stop it first, or insist with --force")
     if run not in list_runs(store):
         raise NoSuchRun(f"there is no run {run}: `rearview runs` lists them")
+    chunks = references.of_run(store, run)
     gone = atomic.temp_name(store.tmp)
     os.rename(store.run(run), gone)
     atomic.sync_folder(store.runs)
     shutil.rmtree(gone, ignore_errors=True)
+    if chunks:
+        with contextlib.suppress(CheckpointError, OSError):  # another gc, a disk that fails: the run is gone all the same
+            return gc.execute(store, gc.plan(store, released=chunks, only_packs=True), wait_s=_PATIENCE_S).bytes_freed
+    return 0

@@ -70,15 +70,25 @@ class GcDone:
     """What stayed although it was planned, and why."""
 
 
-def plan(store: Store, drop: Iterable[ManifestName] = (), *, grace_s: float = GRACE_S, why: str = "", only_packs: bool = False) -> GcPlan:
+def plan(
+    store: Store,
+    drop: Iterable[ManifestName] = (),
+    *,
+    grace_s: float = GRACE_S,
+    why: str = "",
+    released: Iterable[bytes] = (),
+    only_packs: bool = False,
+) -> GcPlan:
     """What dropping the bytes of these checkpoints, and everything that nobody needs, would give back.
 
-    A pinned checkpoint is not dropped. `only_packs` leaves out what needs all journals to be read.
+    A pinned checkpoint is not dropped. `released` are chunks of checkpoints that were just removed. `only_packs` leaves out
+    what needs all journals to be read.
     """
     wanted = sorted(set(drop))
     dropped = tuple(name for name in wanted if not manifests.has(store, name, manifests.PIN))
     kept = [f"checkpoint {name} of run {name.run} is pinned" for name in wanted if name not in dropped]
     found = references.of_manifests(store, dropped)
+    found.released.update(released)
     removed, thinned, bytes_free = [], [], 0
     reasons = [f"checkpoint {name} of run {name.run} is thinned: {why or 'dropped'}" for name in dropped]
     can_punch = direct.can_punch(atomic.temp_name(store.tmp))

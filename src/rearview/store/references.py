@@ -6,6 +6,7 @@ A thinned manifest refers to nothing any more; it is mentioned apart, since what
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import re
@@ -62,6 +63,16 @@ def _add(found: References, data: bytes, *, is_gone: bool) -> None:
     found.objects.update(key.decode() for key in _OBJECT.findall(data))
     if not manifests.is_sound(data):
         found.doubtful |= chunks
+
+
+def of_run(store: Store, run: RunId) -> set[bytes]:
+    """The chunks that the manifests of one run name, thinned ones too."""
+    found = References()
+    for path in _files(manifests.folder_of(store, run)):
+        if path.suffix == manifests.SUFFIX:
+            with contextlib.suppress(OSError):
+                _add(found, path.read_bytes(), is_gone=True)
+    return found.released
 
 
 def _folders(store: Store) -> list[Path]:

@@ -112,11 +112,11 @@ def read(path: Path) -> PackIndex:
     return decode(path.read_bytes(), path.name.partition(".")[0])
 
 
-def says_constant(path: Path) -> bool:
-    """Whether an index is of constant chunks, by its first bytes alone."""
+def peek(path: Path) -> tuple[bool, int]:
+    """(is it of constant chunks, how many are there) by the first bytes of an index, unverified."""
     try:
         with open(path, "rb") as file:
-            head = file.read(_HEAD.size)
-    except OSError:
-        return False
-    return len(head) == _HEAD.size and bool(_HEAD.unpack(head)[3] & _CONSTANT)
+            _, _, _, flags, count = _HEAD.unpack(file.read(_HEAD.size))
+    except (OSError, struct.error):
+        return False, 0
+    return bool(flags & _CONSTANT), count

@@ -64,10 +64,11 @@ class Known:
     def _worth_knowing(self, newest_first: list[str]) -> list[PackIndex]:
         """The indexes of the newest packs up to the limit; beyond it only those of constant packs."""
         found: list[PackIndex] = []
-        count = 0
+        count = len(self._where)
         for pack in newest_first:
             path = indexes.index_path(self.store, pack)
-            if count >= self._limit and not indexes.says_constant(path):
+            constant, more = indexes.peek(path)
+            if count + more > self._limit and not constant:
                 continue
             index = self._load(path)
             if index is not None:
@@ -166,6 +167,15 @@ class Known:
             for suffix in (indexes.INDEX, indexes.CONDEMNED):
                 self._search(suffix, wanted, found)
         return found
+
+    def recall(self, digests: Iterable[bytes]) -> None:
+        """Take the packs of these chunks into memory, as far as they can be relied on."""
+        with self._lock:
+            self.refresh()
+            found: dict[bytes, Place] = {}
+            self._search(indexes.INDEX, {digest for digest in digests if digest not in self._where}, found)
+            for pack in {place.pack for place in found.values()}:
+                self.hold(pack)
 
     def _search(self, suffix: str, wanted: set[bytes], found: dict[bytes, Place]) -> None:
         """In the indexes that are not in memory: condemned packs, and what is beyond the limit."""

@@ -83,7 +83,10 @@ class Packer:
     def missing(self, refs: Iterable[ChunkRef]) -> list[ChunkRef]:
         """Of chunks that an earlier checkpoint has: those that are not there any more. The others are held as if added."""
         self._take_lease()
-        return [ref for ref in refs if not self._has(ref.digest)]
+        absent = [ref for ref in refs if not self._has(ref.digest)]
+        if absent:
+            self.known.recall(ref.digest for ref in absent)
+        return [ref for ref in absent if not self._has(ref.digest)]
 
     def _has(self, name: bytes) -> bool:
         """Whether a chunk need not be written: it is in the store for certain, or among the new ones."""
