@@ -1,0 +1,62 @@
+"""The state of live objects, taken as it is now: a tree, and the memory it refers to.
+
+Runs on the training thread: nothing large is copied, nothing of the program is changed or drawn from. Whoever calls it copies
+the buffers before the program goes on. What cannot be kept is listed, never passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rearview.state.buffers import LiveBuffer
+from rearview.state.places import Places
+from rearview.state.take import arrays, functions, modules, objects, plain, tensors
+from rearview.state.take.walk import Adapter, Missing, Omit, Uncapturable, Walk
+from rearview.state.tree import RootKey, Tree
+
+__all__ = ["Adapter", "Captured", "LiveBuffer", "Missing", "Uncapturable", "capture"]
+
+FAMILIES = (tensors, modules, arrays, functions, plain, objects)
+"""In the order in which they are asked about a class; the last one takes anything."""
+
+
+@dataclass(slots=True)
+class Captured:
+    """A state: the tree is a snapshot, the buffers are live memory."""
+
+    tree: Tree
+    buffers: list[LiveBuffer]
+    missing: list[Missing]
+    """What it does not hold."""
+    pickled: list[str]
+    """What it holds as a pickle."""
+    places: Places
+    buffer_nodes: list[int]
+    alive: list[object] = field(default_factory=list, repr=False)
+    """Everything met: the buffers' memory stays as long as this."""
+
+    def sizes(self) -> dict[RootKey, int]:
+        """How many bytes of memory each root brought in; what several roots reach counts for the first."""
+        by_node: dict[int, int] = {}
+        for number, buffer in zip(self.buffer_nodes, self.buffers, strict=True):
+            root = self.places.root_of(number)
+            by_node[root] = by_node.get(root, 0) + buffer.nbytes
+        return {key: by_node.pop(number, 0) for key, number in self.tree.roots.items()}
+
+
+def capture(roots: Mapping[RootKey, object], *, adapters: Sequence[Adapter] = (), omit: Omit | None = None) -> Captured:
+    """Take the state of everything that the roots reach. `omit` leaves out what it says yes to (for tests)."""
+    with tensors.quiet():
+        walk = Walk(FAMILIES, adapters, omit)
+        for key, value in roots.items():
+            walk.root(key, value)
+    return Captured(
+        walk.tree,
+        walk.buffers,
+        walk.missing,
+        [walk.where(number) for number in walk.pickled],
+        walk.places,
+        list(walk.buffer_nodes.values()),
+        walk.keep,
+    )

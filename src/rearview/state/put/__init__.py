@@ -1,0 +1,1 @@
+"""Nodes back into live objects: one module for each family of kinds."""

@@ -1,0 +1,190 @@
+"""Functions, closures, methods, weak references, Python's random generators and open files going back."""
+
+from __future__ import annotations
+
+import array
+import random
+import sys
+import types
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs
+from rearview.state.put.objects import adopt, fill_attributes, match_attributes
+from rearview.state.tree import NONE, NOTHING
+
+if TYPE_CHECKING:
+    from rearview.state.restore import Job, Plan
+
+_CELLS_AT = 10
+
+
+class Function(Kind):
+    """A function that has no name of its own in a module.
+
+    Payload: module, name of the code, line, digest; name, qualified name, module; defaults, keyword defaults, attributes; cells.
+    """
+
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
+        cells = payload[_CELLS_AT:]
+        if type(live) is not types.FunctionType:
+            return None
+        if not plan.names.same_code(live.__code__, plan.plain(payload[1]), plan.plain(payload[3]), len(cells)):
+            return None
+        own = [live.__defaults__, live.__kwdefaults__, live.__dict__ if payload[9] != NONE else None]
+        pairs = [(number, value) for number, value in zip(payload[7:10], own, strict=True) if value is not None]
+        return [*pairs, *zip(cells, live.__closure__ or (), strict=True)]
+
+    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:  # noqa: ARG002
+        if live is not ABSENT or _code(plan, payload) is not None:
+            return None
+        return f"the function {plan.plain(payload[1])} of {plan.plain(payload[0])} is not in the code that runs now"
+
+    def early(self, payload: Any) -> Sequence[int]:
+        return [*payload[:7], *payload[_CELLS_AT:]]
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
+        if live is not ABSENT:
+            return live
+        module, name = job.made[payload[0]], job.made[payload[4]]
+        cells = tuple(job.made[number] for number in payload[_CELLS_AT:])
+        code = _code(job.plan, payload)
+        assert code is not None
+        return types.FunctionType(code, vars(sys.modules[module]), name, None, cells)
+
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
+        defaults, by_name, attributes = (job.made[number] for number in payload[7:10])
+        if made.__defaults__ is not defaults:
+            made.__defaults__ = defaults
+        if made.__kwdefaults__ is not by_name:
+            made.__kwdefaults__ = by_name
+        if isinstance(attributes, dict) and made.__dict__ is not attributes:
+            made.__dict__ = attributes
+        elif payload[9] == NONE and made.__dict__:
+            made.__dict__.clear()
+        if live is ABSENT:
+            made.__qualname__, made.__module__ = job.made[payload[5]], job.made[payload[6]]
+
+
+def _code(plan: Plan, payload: Any) -> types.CodeType | None:
+    module, name, line, digest = (plan.plain(number) for number in payload[:4])
+    return plan.names.code(str(module), name, line, digest, len(payload) - _CELLS_AT)
+
+
+class Cell(InPlace):
+    """What a closure holds; it is written into the live cell, which other closures and a running function may share."""
+
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:  # noqa: ARG002
+        if type(live) is not types.CellType:
+            return None
+        try:
+            return ((payload[0], live.cell_contents),)
+        except ValueError:
+            return ()
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+        return types.CellType() if live is ABSENT else live
+
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+        value = job.made[payload[0]]
+        if payload[0] == NOTHING:
+            try:
+                del made.cell_contents
+            except ValueError:
+                pass  # empty already
+        elif value is not ABSENT:
+            made.cell_contents = value
+
+
+class Method(Kind):
+    """A method of an object."""
+
+    shared = True
+
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:  # noqa: ARG002
+        return list(zip(payload, (live.__func__, live.__self__), strict=True)) if type(live) is types.MethodType else None
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
+        function, owner = (job.made[number] for number in payload)
+        if live is not ABSENT and live.__func__ is function and live.__self__ is owner:
+            return live
+        return types.MethodType(function, owner)
+
+
+class BuiltinMethod(Kind):
+    """A method, written in C, of an object."""
+
+    shared = True
+
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:  # noqa: ARG002
+        return ((payload[0], live.__self__),) if type(live) is types.BuiltinFunctionType else None
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
+        owner, name = (job.made[number] for number in payload)
+        return live if live is not ABSENT and live.__self__ is owner and live.__name__ == name else getattr(owner, name)
+
+
+class _Gone:
+    __slots__ = ("__weakref__",)
+
+
+class WeakReference(Kind):
+    """A weak reference."""
+
+    shared = True
+
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:  # noqa: ARG002
+        if type(live) is not weakref.ref:
+            return None
+        target = live()
+        return () if target is None else ((payload[0], target),)
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
+        target = job.made[payload[0]]
+        if payload[0] == NOTHING or target is ABSENT:
+            return weakref.ref(_Gone())
+        return live if live is not ABSENT and live() is target else weakref.ref(target)
+
+
+class Random(InPlace):
+    """Python's random generator. Put back after everything else, which may draw from it."""
+
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
+        return match_attributes(plan, payload[4:], live) if plan.fits(live, payload[0], object) else None
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
+        if live is not ABSENT:
+            return live
+        fresh = random.Random.__new__(job.named(payload[0]))
+        adopt(job, payload[4:], fresh)
+        return fresh
+
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+        fill_attributes(job, payload[4:], made)
+        version, packed, gauss = (job.made[number] for number in payload[1:4])
+        job.at_last(lambda: random.Random.setstate(made, (version, tuple(array.array("I", packed)), gauss)))
+
+
+class File(Kind):
+    """An open file: the live one of the same name is set to the same place."""
+
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
+        same = plan.fits(live, payload[0], object) and getattr(live, "name", None) == plan.plain(payload[1])
+        return () if same else None
+
+    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
+        if live is ABSENT and payload[3] != NONE:
+            plan.note(number, "file", f"the file {plan.plain(payload[1])} is not open now")
+        return None
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
+        position = job.made[payload[3]]
+        if live is not ABSENT and position is not None and not live.closed and live.seekable():
+            job.at_last(lambda: live.seek(position))
+        return live
+
+
+KINDS: dict[str, Kind] = {
+    "func": Function(), "cell": Cell(), "method": Method(), "bmethod": BuiltinMethod(), "weakref": WeakReference(), "random": Random(), "file": File(),
+}  # fmt: skip

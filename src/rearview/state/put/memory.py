@@ -1,0 +1,214 @@
+"""Which memory takes the bytes of which buffer: that of the live tensors and arrays where it fits, new memory otherwise.
+
+One buffer goes into one allocation and the other way round. An allocation is taken if its size and device are the recorded ones and no
+other buffer has it; tensors that look elsewhere are pointed to it, arrays are made again over it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from rearview.errors import RearviewError
+from rearview.state.buffers import memory_at
+from rearview.state.put.kind import ABSENT
+
+if TYPE_CHECKING:
+    from rearview.state.restore import Job, Plan
+
+_TENSORS = {"tensor": 2, "quantized": 2, "storage": 0}
+"""Kinds that look at memory through torch, and where their payload names the buffer."""
+_ARRAYS = {"nparray": 2}
+
+
+class Target:
+    """The memory for one buffer."""
+
+    def __init__(self, nbytes: int, device: str) -> None:
+        self.nbytes = nbytes
+        self.device = device
+        self.key: Hashable = None
+        """Which live memory it is; None: new memory."""
+        self.storage: Any = None
+        self.array: Any = None
+        """The array that has the memory."""
+        self.address = 0
+
+    def use_storage(self, storage: Any) -> None:
+        """Take a torch storage."""
+        self.storage = storage
+        self.address = storage.data_ptr() if self.device == "cpu" else 0
+
+    def use_array(self, array: Any) -> None:
+        """Take the memory that an array has."""
+        self.array = array
+        self.address = int(array.__array_interface__["data"][0])
+
+    def torch_storage(self) -> Any:
+        """The memory for torch."""
+        if self.storage is None:
+            torch = sys.modules["torch"]
+            self.storage = torch.from_numpy(self.flat_array()).untyped_storage()
+        return self.storage
+
+    def flat_array(self) -> Any:
+        """The memory for NumPy, as bytes."""
+        np = sys.modules["numpy"]
+        if self.array is not None:
+            return self.array.ravel(order="K").view(np.uint8)
+        torch = sys.modules["torch"]
+        flat = torch.empty(0, dtype=torch.uint8)
+        return flat.set_(self.storage, 0, (self.nbytes,), (1,)).numpy()
+
+
+class Memory:
+    """The memory of one restore."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.targets: dict[int, Target] = {}
+        self._users: dict[int, list[tuple[int, str]]] = {}
+
+    def settle(self, reached: Iterator[int]) -> None:
+        """Decide for each buffer, after nodes and live objects are paired."""
+        nodes = self._plan.nodes
+        for number in reached:
+            kind, payload = nodes[number]
+            at = _TENSORS.get(kind, _ARRAYS.get(kind))
+            if at is not None:
+                self._users.setdefault(nodes[payload[at]][1], []).append((number, kind))
+        claimed: set[Hashable] = set()
+        for index, users in self._users.items():
+            target = self.targets[index] = Target(self._plan.tree.buffers[index], self._device(users))
+            self._claim(target, users, claimed)
+            for number, kind in users:
+                if kind in _ARRAYS and number in self._plan.pairs and self._key_of(kind, self._plan.pairs[number])[0] != target.key:
+                    self._plan.part(number)
+
+    def _device(self, users: list[tuple[int, str]]) -> str:
+        plan = self._plan
+        for number, kind in users:
+            payload = plan.nodes[number][1]
+            if kind == "storage":
+                return str(plan.plain(payload[1]))
+            if kind in _TENSORS:
+                return str(plan.plain(plan.nodes[payload[1]][1][1]))
+        return "cpu"
+
+    def _claim(self, target: Target, users: list[tuple[int, str]], claimed: set[Hashable]) -> None:
+        """Take live memory for a buffer, if some is right."""
+        for number, kind in users:
+            live = self._plan.pairs.get(number, ABSENT)
+            if live is ABSENT:
+                continue
+            key, nbytes, device, owner = self._key_of(kind, live)
+            if key is None or key in claimed or nbytes != target.nbytes or device != target.device:
+                continue
+            claimed.add(key)
+            target.key = key
+            if kind in _ARRAYS:
+                target.use_array(owner)
+            else:
+                target.use_storage(owner)
+            return
+
+    def _key_of(self, kind: str, live: Any) -> tuple[Hashable, int, str, Any]:
+        """What memory a live object looks at: key, size, device, owner; no key if it is not ours to write."""
+        if kind in _ARRAYS:
+            return _array_memory(live)
+        storage = live if kind == "storage" else live.untyped_storage()
+        device, nbytes = str(storage.device), storage.nbytes()
+        if nbytes == 0:
+            return ("empty", storage._cdata), 0, device, storage
+        return (device, storage.data_ptr(), nbytes), nbytes, device, storage
+
+    def check(self) -> Iterator[str]:
+        """Why bytes cannot be had."""
+        for index, target in self.targets.items():
+            why = self._unavailable(index, target)
+            if why is not None:
+                yield f"{self._plan.where(self._users[index][0][0])}: {why}"
+
+    def _unavailable(self, index: int, target: Target) -> str | None:
+        try:
+            size = self._plan.read.size(index)
+        except (RearviewError, OSError, LookupError) as problem:
+            return f"its bytes are not there ({problem})"
+        if size != target.nbytes:
+            return f"its bytes are {size} instead of {target.nbytes}"
+        if target.key is None and target.device.startswith("cuda") and not sys.modules["torch"].cuda.is_available():
+            return f"it was on {target.device}, which this machine does not have"
+        return None
+
+    def fill(self, job: Job) -> None:
+        """Read every buffer into its memory."""
+        for index, target in self.targets.items():
+            if target.key is None:
+                self._allocate(target, self._users[index], job)
+            if target.nbytes == 0:
+                continue
+            if target.device == "cpu":
+                self._plan.read.into(index, memory_at(target.address, target.nbytes))
+            else:
+                torch = sys.modules["torch"]
+                bounce = torch.empty(target.nbytes, dtype=torch.uint8)
+                self._plan.read.into(index, memory_at(bounce.data_ptr(), target.nbytes))
+                torch.empty(0, dtype=torch.uint8, device=target.device).set_(target.storage, 0, (target.nbytes,), (1,)).copy_(bounce)
+
+    def _allocate(self, target: Target, users: list[tuple[int, str]], job: Job) -> None:
+        if any(kind in _TENSORS for _, kind in users):
+            torch = sys.modules["torch"]
+            target.use_storage(torch.UntypedStorage(target.nbytes, device=target.device))
+            return
+        np = sys.modules["numpy"]
+        whole = _whole_array(self._plan, users)
+        if whole is None:
+            target.use_array(np.empty(target.nbytes, np.uint8))
+        else:
+            shape, dtype, order = whole
+            target.use_array(np.empty(shape, dtype, order))
+
+
+def _array_memory(live: Any) -> tuple[Hashable, int, str, Any]:
+    from rearview.state.take.arrays import bounds, root_of
+
+    root = root_of(live)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(root.base, torch.Tensor):
+        return None, 0, "cpu", None
+    if root.base is not None or not root.flags.owndata:
+        return None, 0, "cpu", None
+    low, high = bounds(root)
+    if low == high:
+        return ("numpy", id(root), 0), 0, "cpu", root
+    return ("cpu", low, high - low), high - low, "cpu", root
+
+
+def _whole_array(plan: Plan, users: list[tuple[int, str]]) -> tuple[Any, Any, str] | None:
+    """Shape, dtype and order of the one array that is all of a buffer."""
+    if len(users) != 1:
+        return None
+    payload = plan.nodes[users[0][0]][1]
+    dtype, shape, strides, offset = (plan.plain(number) for number in payload[3:7])
+    size = dtype.itemsize
+    for length in shape:
+        size *= length
+    if offset != 0 or payload[0] != 0 or size != plan.tree.buffers[plan.nodes[payload[2]][1]]:
+        return None
+    for order in "CF":
+        if strides == contiguous(shape, dtype.itemsize, order):
+            return shape, dtype, order
+    return None
+
+
+def contiguous(shape: tuple[int, ...], itemsize: int, order: str) -> tuple[int, ...]:
+    """The strides of an array without gaps."""
+    strides: list[int] = []
+    step = itemsize
+    for length in reversed(shape) if order == "C" else shape:
+        strides.append(step)
+        step *= length
+    return tuple(reversed(strides) if order == "C" else strides)
+
+

@@ -1,0 +1,276 @@
+"""Objects of any class going back: attributes in place, or by the class's own protocol; names; what stays live."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rearview.state.put.containers import fill_dict
+from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs
+from rearview.state.take.attributes import own_dict, slot_members
+from rearview.state.take.objects import reduced
+from rearview.state.tree import NONE, NOTHING
+
+if TYPE_CHECKING:
+    from rearview.state.restore import Job, Plan
+
+
+def match_attributes(plan: Plan, payload: Any, live: Any) -> Pairs:
+    """The attributes of a live object beside the recorded ones."""
+    found: list[tuple[int, Any]] = []
+    if payload[0] != NONE:
+        namespace = own_dict(live)
+        if namespace is not None:
+            found.append((payload[0], namespace))
+    members = dict(slot_members(type(live)))
+    for name, value in zip(payload[1::2], payload[2::2], strict=True):
+        member = members.get(plan.plain(name))
+        if member is not None:
+            try:
+                found.append((value, member.__get__(live, type(live))))
+            except AttributeError:
+                pass  # the slot is empty
+    return found
+
+
+def adopt(job: Job, payload: Any, fresh: Any) -> None:
+    """The `__dict__` of a new object takes the recorded attributes in place."""
+    if payload[0] != NONE and payload[0] not in job.lives:
+        namespace = own_dict(fresh)
+        if namespace is not None:
+            job.lives[payload[0]] = namespace
+
+
+def fill_attributes(job: Job, payload: Any, made: Any) -> None:
+    """Slots and `__dict__`, past whatever the class does when an attribute is set."""
+    if payload[0] != NONE:
+        namespace = job.made[payload[0]]
+        if own_dict(made) is not namespace and isinstance(namespace, dict):
+            object.__setattr__(made, "__dict__", namespace)
+    members = dict(slot_members(type(made))) if len(payload) > 1 else {}
+    for name, number in zip(payload[1::2], payload[2::2], strict=True):
+        member, value = members.get(job.made[name]), job.made[number]
+        if member is None:
+            continue
+        if number == NOTHING:
+            try:
+                member.__delete__(made)
+            except AttributeError:
+                pass  # empty already
+        elif value is not ABSENT:
+            member.__set__(made, value)
+
+
+class Object(InPlace):
+    """An object that is its attributes."""
+
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
+        return match_attributes(plan, payload[1:], live) if plan.fits(live, payload[0], object) else None
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
+        if live is not ABSENT:
+            return live
+        fresh = object.__new__(job.named(payload[0]))
+        adopt(job, payload[1:], fresh)
+        return fresh
+
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+        fill_attributes(job, payload[1:], made)
+
+
+class Extra(InPlace):
+    """The attributes of an object whose content is kept elsewhere: put in by the kind of that object."""
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+        return None
+
+
+class Attributes(InPlace):
+    """An object's `__dict__`; the first child names what is not ours to touch."""
+
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
+        return plan.entries(payload[1::2], payload[2::2], live) if type(live) is dict else None
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+        return {} if live is ABSENT else live
+
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+        leave = frozenset(job.made[payload[0]]) if payload[0] != NONE else frozenset()
+        fill_dict(job, payload[1::2], payload[2::2], made, leave)
+
+
+class GetSet(InPlace):
+    """An object that gives out its state and takes it back."""
+
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
+        if not plan.fits(live, payload[0], object):
+            return None
+        try:
+            state = live.__getstate__()
+        except Exception:  # noqa: BLE001 (the user's code; the state goes in all the same)
+            return ()
+        plan.keep.append(state)
+        return ((payload[1], state),)
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
+        kind = job.named(payload[0])
+        return kind.__new__(kind) if live is ABSENT else live
+
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+        made.__setstate__(job.made[payload[1]])
+
+
+class Reduced(Kind):
+    """An object that is copied by a call, and perhaps a state put in afterwards.
+
+    Payload: class, function, arguments, state, items, pairs, what puts the state in.
+    """
+
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
+        if not plan.fits(live, payload[0], object):
+            return None
+        try:
+            answer = reduced(live)
+        except Exception:  # noqa: BLE001 (the user's code: then it is rebuilt)
+            return None
+        if isinstance(answer, str):
+            return None
+        parts = (*answer, *[None] * (6 - len(answer)))
+        plan.keep.append(parts)
+        items = [ABSENT if part is None else list(part) for part in parts[3:5]]
+        plan.keep.append(items)
+        plan.asked[id(live)] = parts
+        return [(payload[1], parts[0]), (payload[2], parts[1]), (payload[3], parts[2]), *zip(payload[4:6], items, strict=True)]
+
+    def early(self, payload: Any) -> Sequence[int]:
+        return [*payload[:3], payload[6]]
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
+        function, args = job.made[payload[1]], job.made[payload[2]]
+        if live is not ABSENT:
+            parts = job.plan.asked[id(live)]
+            if parts[0] is function and _same(parts[1], args) and (payload[3] != NONE or parts[2] is None):
+                return live
+        return function(*args)
+
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+        state, items, pairs, setter = (job.made[number] for number in payload[3:])
+        if items is not None and items is not ABSENT:
+            made[:] = items
+        if pairs is not None and pairs is not ABSENT:
+            made.clear()
+            for key, value in pairs:
+                made[key] = value
+        if payload[3] != NONE and state is not ABSENT:
+            put_state(made, state, setter)
+
+
+def _same(first: Any, second: Any) -> bool:
+    """Whether two arguments are the same objects, or plain values that are equal."""
+    if first is second:
+        return True
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, tuple):
+        return len(first) == len(second) and all(_same(a, b) for a, b in zip(first, second, strict=True))
+    return isinstance(first, (str, int, bytes)) and bool(first == second)
+
+
+def put_state(made: Any, state: Any, setter: Any) -> None:
+    """What `pickle` would do with a state, in place."""
+    if setter is not None and setter is not ABSENT:
+        setter(made, state)
+    elif hasattr(made, "__setstate__"):
+        made.__setstate__(state)
+    else:
+        slots = None
+        if isinstance(state, tuple) and len(state) == 2:
+            state, slots = state
+        namespace = own_dict(made)
+        if isinstance(state, dict) and namespace is not None and namespace is not state:
+            namespace.clear()
+            namespace.update(state)
+        for name, value in (slots or {}).items():
+            object.__setattr__(made, name, value)
+
+
+class Reference(Kind):
+    """A class, function or other object by its name."""
+
+    shared = True
+
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:  # noqa: ARG002
+        return ()
+
+    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:  # noqa: ARG002
+        return plan.names.problems.get(number) if plan.names.of(number, live) is ABSENT else None
+
+    def early(self, payload: Any) -> Sequence[int]:  # noqa: ARG002
+        return ()
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+        raise AssertionError("names are found before anything is made")
+
+
+class Module(Kind):
+    """A module by its name."""
+
+    shared = True
+
+    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:  # noqa: ARG002
+        name = plan.plain(payload[0])
+        try:
+            importlib.import_module(name)
+        except Exception as problem:  # noqa: BLE001 (importing runs code of the user's)
+            return f"the module {name} cannot be imported ({type(problem).__name__}: {problem})"
+        return None
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+        return sys.modules[job.made[payload[0]]]
+
+
+class Live(Kind):
+    """Something that is not kept: it stays what it is."""
+
+    shared = True
+
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:  # noqa: ARG002
+        return ()
+
+    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
+        if live is ABSENT:
+            plan.note(number, str(plan.plain(payload[0])), f"{plan.plain(payload[1])}; there is none now")
+        return None
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+        return live
+
+
+class Adapted(Kind):
+    """What an adapter knows how to put back."""
+
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
+        adapter = plan.adapters.get(plan.plain(payload[0]))
+        return () if adapter is not None and adapter.fits(type(live)) else None
+
+    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
+        name = plan.plain(payload[0])
+        if name not in plan.adapters:
+            return f"nobody knows how to put back what {name} took"
+        if live is ABSENT:
+            plan.note(number, str(name), "there is none now")
+        return None
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
+        adapter = job.plan.adapters[job.made[payload[0]]]
+        made = adapter.put(None if live is ABSENT else live, job.made[payload[2]])
+        return ABSENT if made is None else made
+
+
+KINDS: dict[str, Kind] = {
+    "obj": Object(), "extra": Extra(), "attrs": Attributes(), "getset": GetSet(), "reduce": Reduced(), "ref": Reference(),
+    "module": Module(), "live": Live(), "adapted": Adapted(),
+}  # fmt: skip
+

@@ -1,0 +1,86 @@
+"""What an object holds beside its content: its `__dict__` and its slots, read without asking any property of its class."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from rearview.state.take.walk import Taker, Uncapturable, Walk
+from rearview.state.tree import NONE, NOTHING, Node
+
+_DICT_OF = type.__dict__["__dict__"].__get__  # a class's own namespace, whatever its metaclass says
+
+UNSET = object()
+
+
+def slot_members(kind: type) -> list[tuple[str, Any]]:
+    """The slots of a class and its bases, by the name the class knows them by (mangled where it is private)."""
+    members: dict[str, Any] = {}
+    for base in kind.__mro__:
+        namespace = _DICT_OF(base)
+        if "__slots__" in namespace:
+            for name, member in namespace.items():
+                if isinstance(member, types.MemberDescriptorType):
+                    members.setdefault(name, member)
+    return sorted(members.items())
+
+
+def plain_layout(kind: type) -> bool:
+    """Whether `__dict__` and slots are all that objects of a class consist of (nothing hidden in C)."""
+    expected = object.__basicsize__ + 8 * len(slot_members(kind))
+    expected += 8 * (kind.__dictoffset__ > 0) + 8 * (kind.__weakrefoffset__ > 0)
+    return kind.__itemsize__ == 0 and kind.__basicsize__ <= expected
+
+
+def own_dict(value: Any) -> dict[str, Any] | None:
+    """An object's `__dict__`, if it has one."""
+    if type(value).__dictoffset__ == 0:
+        return None
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def take_attrs(leave: tuple[str, ...] = ()) -> Taker:
+    """The taker of an object's `__dict__`; `leave` names what is not ours to keep (hooks)."""
+    left = frozenset(leave)
+
+    def take(walk: Walk, value: dict[str, Any]) -> Node:
+        if type(value) is not dict:
+            raise Uncapturable("a __dict__ that is not a dict")
+        items = list(value.items())
+        slot = walk.slot
+        if not left:
+            return ("attrs", [NONE, *(slot(part) for item in items for part in item)])
+        return ("attrs", [slot(leave), *(slot(part) for item in items if item[0] not in left for part in item)])
+
+    return take
+
+
+_TAKE_ATTRS = take_attrs()
+
+
+def attributes(walk: Walk, value: Any, taker: Taker = _TAKE_ATTRS) -> list[int]:
+    """The payload of an object's attributes: the node of its `__dict__`, then names and values of its slots."""
+    kind = type(value)
+    members = walk.cache.get(("slots", kind))
+    if members is None:
+        members = walk.cache["slots", kind] = slot_members(kind)
+    namespace = own_dict(value)
+    if namespace is None:
+        payload = [NONE]
+    elif namespace is value or type(namespace) is not dict:
+        payload = [walk.slot(namespace)]
+    else:
+        payload = [walk.slot_as(namespace, taker)]
+    for name, member in members:
+        payload.append(walk.slot(name))
+        try:
+            held = member.__get__(value, kind)
+        except AttributeError:
+            payload.append(NOTHING)
+        else:
+            payload.append(walk.slot(held))
+    return payload

@@ -1,0 +1,149 @@
+"""Functions, closures, methods, weak references, Python's random generators, open files.
+
+A function that can be imported is kept by its name. Of any other function the code is never kept, only how to recognise it; kept
+are what it closes over, its defaults and its attributes.
+"""
+
+from __future__ import annotations
+
+import array
+import functools
+import hashlib
+import io
+import random
+import types
+import weakref
+from typing import Any
+
+from rearview.state.take.attributes import attributes
+from rearview.state.take.objects import named
+from rearview.state.take.walk import Taker, Uncapturable, Walk
+from rearview.state.tree import NOTHING, Node
+
+
+def code_digest(code: types.CodeType) -> str:
+    """A short name for what a function does, the same in every process that runs the same interpreter."""
+    digest = hashlib.blake2b(digest_size=12)
+    pending = [code]
+    while pending:
+        part = pending.pop()
+        digest.update(part.co_code)
+        digest.update(repr((part.co_name, part.co_names, part.co_varnames, part.co_freevars, part.co_cellvars, part.co_argcount)).encode())
+        for const in part.co_consts:
+            if isinstance(const, types.CodeType):
+                pending.append(const)
+            elif not isinstance(const, frozenset):  # its order differs from process to process
+                digest.update(repr(const).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def take_function(walk: Walk, value: types.FunctionType) -> Node:
+    """A function."""
+    name = named(value)
+    if name is not None:
+        return ("ref", walk.slots(name))
+    code = value.__code__
+    digest = walk.cache.get(code)
+    if digest is None:
+        digest = walk.cache[code] = code_digest(code)
+    parts = (
+        value.__globals__.get("__name__"), code.co_qualname, code.co_firstlineno, digest,
+        value.__name__, value.__qualname__, value.__module__, value.__defaults__, value.__kwdefaults__, value.__dict__ or None,
+    )  # fmt: skip
+    return ("func", [*walk.slots(parts), *walk.slots(value.__closure__ or ())])
+
+
+def take_cell(walk: Walk, value: types.CellType) -> Node:
+    """What a closure holds."""
+    try:
+        content = value.cell_contents
+    except ValueError:
+        return ("cell", [NOTHING])
+    return ("cell", [walk.slot(content)])
+
+
+def take_method(walk: Walk, value: types.MethodType) -> Node:
+    """A method of an object."""
+    return ("method", walk.slots((value.__func__, value.__self__)))
+
+
+def take_builtin(walk: Walk, value: types.BuiltinFunctionType) -> Node:
+    """A function written in C: by its name, or as a method of the object it belongs to."""
+    owner = value.__self__
+    if owner is None or isinstance(owner, types.ModuleType):
+        module = value.__module__ or getattr(owner, "__name__", None)
+        return ("ref", walk.slots((module, value.__qualname__)))
+    return ("bmethod", walk.slots((owner, value.__name__)))
+
+
+def take_descriptor(walk: Walk, value: Any) -> Node:
+    """A method of a type written in C, such as `str.lower`."""
+    return ("ref", walk.slots((value.__objclass__.__module__, f"{value.__objclass__.__qualname__}.{value.__name__}")))
+
+
+def take_weakref(walk: Walk, value: weakref.ref[Any]) -> Node:
+    """A weak reference; a dead one stays dead."""
+    target = value()
+    if value.__callback__ is not None:
+        raise Uncapturable("a weak reference that calls a function")
+    return ("weakref", [NOTHING if target is None else walk.slot(target)])
+
+
+def take_random(walk: Walk, value: random.Random) -> Node:
+    """Python's random generator, without drawing from it."""
+    version, numbers, gauss = value.getstate()
+    packed = array.array("I", numbers).tobytes()
+    return ("random", [walk.slot(type(value)), *walk.slots((version, packed, gauss)), *attributes(walk, value)])
+
+
+def take_file(walk: Walk, value: Any) -> Node:
+    """An open file: what it is and where it stands. The file itself is not kept here."""
+    if value.closed:
+        return ("file", [walk.slot(type(value)), *walk.slots((str(getattr(value, "name", "")), str(getattr(value, "mode", "")), None))])
+    name, mode = getattr(value, "name", None), getattr(value, "mode", None)
+    if not isinstance(name, str) or name.startswith("<") or not isinstance(mode, str) or not value.seekable():
+        raise Uncapturable("an open file that has no place to return to")
+    if any(letter in mode for letter in "wax+"):
+        value.flush()
+    position = value.tell()
+    return ("file", [walk.slot(type(value)), *walk.slots((name, mode, position))])
+
+
+_TAKERS: dict[type, Taker] = {
+    types.FunctionType: take_function,
+    types.CellType: take_cell,
+    types.MethodType: take_method,
+    types.BuiltinFunctionType: take_builtin,
+    types.MethodDescriptorType: take_descriptor,
+    types.WrapperDescriptorType: take_descriptor,
+    types.ClassMethodDescriptorType: take_descriptor,
+    weakref.ref: take_weakref,
+    random.Random: take_random,
+    io.TextIOWrapper: take_file,
+    io.BufferedReader: take_file,
+    io.BufferedWriter: take_file,
+    io.BufferedRandom: take_file,
+    io.FileIO: take_file,
+}
+
+
+def takers() -> dict[type, Taker]:
+    """Who takes exactly these types."""
+    return _TAKERS
+
+
+def decide(kind: type) -> Taker | None:
+    """Who takes a class derived from one of them."""
+    if issubclass(kind, random.SystemRandom):
+        return None
+    if issubclass(kind, random.Random) and kind.getstate is random.Random.getstate:
+        return take_random
+    return take_lru if kind is type(functools.lru_cache(lambda: None)) else None
+
+
+def take_lru(walk: Walk, value: Any) -> Node:
+    """A cached function: what it has cached is not kept (a cache changes how fast an answer comes, not the answer)."""
+    name = named(value)
+    if name is None:
+        raise Uncapturable("a cached function that is not at the top of its module")
+    return ("ref", walk.slots(name))

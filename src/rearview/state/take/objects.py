@@ -1,0 +1,164 @@
+"""Objects of any class: their attributes, their own protocol for being copied, or, if neither is there, the reason why not.
+
+Decided once per class: attributes where they are all there is; `__getstate__` where `__setstate__` takes it back; what the class
+says about its copying (`__reduce_ex__`) otherwise. Classes, functions and modules that can be imported are kept by their names.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import sys
+import types
+import warnings
+from typing import Any
+
+from rearview.state.take.attributes import attributes, own_dict, plain_layout
+from rearview.state.take.walk import Taker, Uncapturable, Walk
+from rearview.state.tree import Node
+
+_LIVE_TYPES: dict[str, str] = {
+    "threading.Thread": "a thread",
+    "multiprocessing.process.BaseProcess": "a process",
+    "concurrent.futures._base.Executor": "it owns threads or processes",
+    "concurrent.futures._base.Future": "work that is under way",
+    "subprocess.Popen": "a process",
+    "logging.Handler": "it writes outside the program",
+    "asyncio.events.AbstractEventLoop": "it runs tasks",
+    "asyncio.futures.Future": "work that is under way",
+    "multiprocessing.pool.Pool": "it owns processes",
+}
+"""Objects that are more than their attributes, by class."""
+
+_AT_WORK = ("threading.Thread", "multiprocessing.process.BaseProcess", "concurrent.futures._base.Executor", "subprocess.Popen")
+
+_LIVE_PACKAGES = frozenset(
+    ("tensorboard", "tensorboardX", "wandb", "mlflow", "comet_ml", "neptune", "clearml", "aim", "tqdm", "rich", "IPython", "ipykernel")
+)
+"""Libraries whose objects show or send what happens; the training does not depend on them."""
+
+_BUILT_IN: dict[type, str] = {
+    types.FrameType: "a running function",
+    types.TracebackType: "a traceback of running functions",
+    types.GeneratorType: "a generator: its position is not known",
+    types.CoroutineType: "a coroutine",
+    types.AsyncGeneratorType: "an asynchronous generator",
+    types.MappingProxyType: "a view of a namespace",
+    memoryview: "a view of memory",
+    types.CodeType: "code",
+}
+
+
+def take_module(walk: Walk, value: types.ModuleType) -> Node:
+    """A module, by its name."""
+    return ("module", [walk.slot(value.__name__)])
+
+
+def named(value: Any) -> tuple[str, str] | None:
+    """(module, qualified name) under which an object can be found again, if it can."""
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not (isinstance(module, str) and isinstance(name, str)) or "<locals>" in name or "<lambda>" in name:
+        return None
+    return (module, name) if found(module, name) is value else None
+
+
+def found(module: str, name: str) -> Any:
+    """What a loaded module calls by a qualified name; None if nothing."""
+    at: Any = sys.modules.get(module)
+    for part in name.split("."):
+        at = getattr(at, part, None)
+    return at
+
+
+def take_class(walk: Walk, value: type) -> Node:
+    """A class, by its name; one made inside a function is found again through the live objects."""
+    return ("ref", [walk.slot(value.__module__), walk.slot(value.__qualname__)])
+
+
+def take_object(walk: Walk, value: Any) -> Node:
+    """An object that is its attributes."""
+    for held in list((own_dict(value) or {}).values()):
+        if _at_work(walk, type(held)):
+            raise Uncapturable(f"it owns a {type(held).__name__}")
+    return ("obj", [walk.slot(type(value)), *attributes(walk, value)])
+
+
+def _at_work(walk: Walk, kind: type) -> bool:
+    """Whether objects of a class are threads or processes: who holds one is more than its attributes."""
+    known = walk.cache.get(("at work", kind))
+    if known is None:
+        names = {f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__}
+        known = walk.cache["at work", kind] = not names.isdisjoint(_AT_WORK)
+    return bool(known)
+
+
+def take_state(walk: Walk, value: Any) -> Node:
+    """An object that gives out its state and takes it back."""
+    state = value.__getstate__()
+    walk.keep.append(state)
+    return ("getset", [walk.slot(type(value)), walk.slot(state)])
+
+
+def reduced(value: Any) -> str | tuple[Any, ...]:
+    """What an object says about how it is copied."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # itertools warn that they will be copied no longer
+        reducer = copyreg.dispatch_table.get(type(value))
+        answer: str | tuple[Any, ...] = value.__reduce_ex__(4) if reducer is None else reducer(value)
+    return answer
+
+
+def take_reduced(walk: Walk, value: Any) -> Node:
+    """An object that is copied by a call, and perhaps a state put in afterwards."""
+    answer = reduced(value)
+    if isinstance(answer, str):
+        return ("ref", [walk.slot(_module_of(value, answer)), walk.slot(answer)])
+    function, args, state, items, pairs, setter = (*answer, *[None] * (6 - len(answer)))
+    parts = [type(value), function, args, state, None if items is None else list(items), None if pairs is None else list(pairs), setter]
+    walk.keep.append(parts)
+    return ("reduce", walk.slots(parts))
+
+
+def _module_of(value: Any, name: str) -> str:
+    module = getattr(value, "__module__", None) or type(value).__module__
+    if found(module, name) is not value:
+        raise Uncapturable(f"it says it is {module}.{name}, which is something else")
+    return str(module)
+
+
+def _kept_live(why: str) -> Taker:
+    def take(_walk: Walk, _value: Any) -> Node:
+        raise Uncapturable(why)
+
+    return take
+
+
+def takers() -> dict[type, Taker]:
+    """Who takes exactly these types."""
+    return {types.ModuleType: take_module, type: take_class, **{kind: _kept_live(why) for kind, why in _BUILT_IN.items()}}
+
+
+def decide(kind: type) -> Taker:
+    """How objects of a class are taken."""
+    if issubclass(kind, type):
+        return take_class
+    if issubclass(kind, types.ModuleType):
+        return take_module
+    for base in kind.__mro__:
+        why = _LIVE_TYPES.get(f"{base.__module__}.{base.__qualname__}")
+        if why is not None:
+            return _kept_live(why)
+    package = kind.__module__.partition(".")[0]
+    if package in _LIVE_PACKAGES or kind.__module__.startswith("torch.utils.tensorboard"):
+        return _kept_live(f"an object of {package} reaches outside the program")
+    if kind in copyreg.dispatch_table or kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
+        return take_reduced
+    if _own(kind, "__getstate__") and _own(kind, "__setstate__"):
+        return take_state
+    if hasattr(kind, "__getnewargs_ex__") or hasattr(kind, "__getnewargs__") or not plain_layout(kind):
+        return take_reduced
+    return take_object
+
+
+def _own(kind: type, name: str) -> bool:
+    return getattr(kind, name, None) is not getattr(object, name, None)
+

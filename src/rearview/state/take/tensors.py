@@ -1,0 +1,204 @@
+"""Torch tensors, generators and the small values of torch. Touches torch only if the program loaded it.
+
+A tensor is described as a view of its whole storage; two tensors over one storage name the same buffer. A tensor with history is
+kept as a value. Nothing here copies memory, asks a subclass, or leaves a trace in autograd.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from contextlib import AbstractContextManager
+from typing import Any
+
+from rearview.state.buffers import memory_at
+from rearview.state.take.attributes import take_attrs
+from rearview.state.take.walk import Taker, Uncapturable, Walk
+from rearview.state.tree import NONE, Node
+
+REQUIRES_GRAD, HISTORY, CONJ, NEG, RETAINS_GRAD = 1, 2, 4, 8, 16
+
+_TAKE_ATTRS = take_attrs()
+
+
+def loaded() -> Any:
+    """torch, if the program has loaded it."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and hasattr(torch, "Tensor") and hasattr(torch, "no_grad") else None
+
+
+def quiet() -> AbstractContextManager[Any]:
+    """No gradient history, no subclass and no mode that sees what happens."""
+    torch = loaded()
+    if torch is None:
+        return contextlib.nullcontext()
+    stack = contextlib.ExitStack()
+    stack.enter_context(torch.no_grad())
+    stack.enter_context(torch._C.DisableTorchFunction())
+    return stack
+
+
+def storage_buffer(walk: Walk, tensor: Any) -> int:
+    """The node of a tensor's storage."""
+    storage = tensor.untyped_storage()
+    nbytes, address = storage.nbytes(), storage.data_ptr()
+    on_cpu = tensor.device.type == "cpu"
+    if nbytes == 0:
+        key: tuple[Any, ...] = ("empty", storage._cdata)
+    elif on_cpu:
+        key = ("cpu", address, nbytes)
+    else:
+        key = (str(tensor.device), address, nbytes)
+    number = walk.buffer_nodes.get(key)
+    first = number is None
+    if number is None:
+        number = walk.buffer(key, nbytes, storage, address if on_cpu else 0, storage=storage)
+    buffer = walk.buffers[walk.nodes[number][1]]
+    try:
+        version = tensor._version
+    except RuntimeError:  # made in inference mode: nobody counts
+        version = None
+    frozen = not tensor.requires_grad and tensor.is_leaf and isinstance(tensor, sys.modules["torch"].nn.Parameter)
+    buffer.constant_hint = frozen and (first or buffer.constant_hint)
+    if version is not None:
+        buffer.version = max(buffer.version or 0, version)
+    return number
+
+
+def layout(walk: Walk, tensor: Any) -> int:
+    """dtype, device, shape and strides: most tensors share theirs with others."""
+    key = (tensor.dtype, tensor.device, tensor.size(), tensor.stride())
+    number = walk.cache.get(key)
+    if number is None:
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        number = walk.add(("layout", walk.slots((dtype, str(tensor.device), tensor.dim(), *key[2], *key[3]))))
+        walk.cache[key] = number
+    return int(number)
+
+
+def _class_and_attributes(walk: Walk, tensor: Any) -> tuple[int, int]:
+    kind = type(tensor)
+    torch = sys.modules["torch"]
+    attributes = object.__getattribute__(tensor, "__dict__")
+    return (
+        NONE if kind is torch.Tensor else walk.slot(kind),
+        walk.slot_as(attributes, _TAKE_ATTRS) if attributes else NONE,
+    )
+
+
+def _flags(tensor: Any) -> int:
+    history = not tensor.is_leaf
+    flags = REQUIRES_GRAD * bool(tensor.requires_grad and not history) | HISTORY * history
+    return flags | CONJ * bool(tensor.is_conj()) | NEG * bool(tensor.is_neg()) | RETAINS_GRAD * bool(history and tensor.retains_grad)
+
+
+def take_tensor(walk: Walk, tensor: Any) -> Node:
+    """A tensor of any layout."""
+    torch = sys.modules["torch"]
+    if tensor.layout is not torch.strided:
+        return _take_sparse(walk, tensor)
+    if tensor.is_quantized:
+        return _take_quantized(walk, tensor)
+    kind, attributes = _class_and_attributes(walk, tensor)
+    flags = _flags(tensor)
+    if tensor.device.type == "meta":
+        return ("meta", [kind, layout(walk, tensor), walk.slot(flags), attributes])
+    try:
+        buffer = storage_buffer(walk, tensor)
+    except (RuntimeError, NotImplementedError) as problem:
+        raise Uncapturable(f"a tensor without memory of its own ({problem})") from problem
+    grad = tensor.grad if flags & RETAINS_GRAD or not flags & HISTORY else None
+    return (
+        "tensor",
+        [kind, layout(walk, tensor), buffer, walk.slot(flags), walk.slot(grad), attributes, walk.slot(tensor.storage_offset())],
+    )
+
+
+def _take_sparse(walk: Walk, tensor: Any) -> Node:
+    """A sparse tensor by its parts."""
+    torch = sys.modules["torch"]
+    kind, attributes = _class_and_attributes(walk, tensor)
+    flags = _flags(tensor)
+    name = str(tensor.layout).removeprefix("torch.")
+    plain = tensor.detach()
+    if tensor.layout is torch.sparse_coo:
+        parts = [plain._indices(), plain._values()]
+    elif tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        parts = [plain.crow_indices(), plain.col_indices(), plain.values()]
+    elif tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        parts = [plain.ccol_indices(), plain.row_indices(), plain.values()]
+    else:
+        raise Uncapturable(f"a tensor in the layout {name}")
+    coalesced = bool(tensor.layout is torch.sparse_coo and tensor.is_coalesced())
+    grad = None if flags & HISTORY else tensor.grad
+    head = [kind, walk.slot(name), walk.slot(flags), walk.slot(grad), attributes, walk.slot(coalesced)]
+    return ("sparse", [*head, walk.slot(tuple(tensor.size())), *walk.slots(parts)])
+
+
+def _take_quantized(walk: Walk, tensor: Any) -> Node:
+    """A quantised tensor: its integers, and what they mean."""
+    kind, attributes = _class_and_attributes(walk, tensor)
+    scheme = str(tensor.qscheme()).removeprefix("torch.")
+    if "per_tensor" in scheme:
+        meaning = (tensor.q_scale(), tensor.q_zero_point(), None)
+    else:
+        meaning = (tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points(), tensor.q_per_channel_axis())
+    head = [kind, layout(walk, tensor), storage_buffer(walk, tensor), attributes, walk.slot(tensor.storage_offset())]
+    return ("quantized", [*head, walk.slot(scheme), *walk.slots(meaning)])
+
+
+def take_lazy(walk: Walk, tensor: Any) -> Node:
+    """A parameter that has no shape yet."""
+    kind, attributes = _class_and_attributes(walk, tensor)
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return ("lazy", [kind, *walk.slots((dtype, str(tensor.device), bool(tensor.requires_grad))), attributes])
+
+
+def take_generator(walk: Walk, value: Any) -> Node:
+    """A generator: its device and state."""
+    state = value.get_state()
+    return ("tgen", walk.slots((str(value.device), memory_at(state.data_ptr(), state.numel()).tobytes())))
+
+
+def take_storage(walk: Walk, value: Any) -> Node:
+    """A storage that the program holds by itself."""
+    torch = sys.modules["torch"]
+    flat = torch.empty(0, dtype=torch.uint8, device=value.device).set_(value)
+    return ("storage", [storage_buffer(walk, flat), walk.slot(str(value.device))])
+
+
+def _take_small(name: str) -> Taker:
+    def take(walk: Walk, value: Any) -> Node:
+        if name == "Size":
+            return ("tvalue", walk.slots((name, *value)))
+        return ("tvalue", walk.slots((name, str(value).removeprefix("torch."))))
+
+    return take
+
+
+def takers() -> dict[type, Taker]:
+    """Who takes exactly these types."""
+    torch = loaded()
+    if torch is None:
+        return {}
+    found: dict[type, Taker] = {
+        torch.Tensor: take_tensor,
+        torch.Generator: take_generator,
+        torch.UntypedStorage: take_storage,
+        torch.dtype: _take_small("dtype"),
+        torch.device: _take_small("device"),
+        torch.layout: _take_small("layout"),
+        torch.memory_format: _take_small("memory_format"),
+        torch.Size: _take_small("Size"),
+    }
+    if hasattr(torch, "nn"):
+        found[torch.nn.Parameter] = take_tensor
+    return found
+
+
+def decide(kind: type) -> Taker | None:
+    """Who takes classes derived from tensors."""
+    torch = loaded()
+    if torch is None or not issubclass(kind, torch.Tensor):
+        return None
+    return take_lazy if issubclass(kind, torch.nn.parameter.UninitializedTensorMixin) else take_tensor

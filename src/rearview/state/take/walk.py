@@ -1,0 +1,214 @@
+"""The walk over live objects: each object once, numbered as it is met, without recursion.
+
+Knows which family of kinds takes which type of object (decided once per type and walk), how atoms are shared, and how a node
+is called in messages. It changes nothing of what it meets: no property is asked, nothing is drawn from a random stream.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rearview.state.buffers import LiveBuffer
+from rearview.state.places import Places
+from rearview.state.tree import FIRST, NONE, Node, RootKey, Tree
+from rearview.store.encoding import type_name
+
+Taker = Callable[["Walk", Any], Node]
+Omit = Callable[[str, object], bool]
+
+INLINE_BYTES = 4096
+"""Packed data up to this size stays in the tree; larger data becomes a buffer, so that it is stored once if it stays the same."""
+LONG_TEXT = 1 << 16
+_I64_MIN, _I64_MAX = -(2**63), 2**63 - 1
+
+
+class Uncapturable(Exception):  # noqa: N818 (not an error: the object is kept live and listed)
+    """Raised by a taker: this object cannot be kept, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that a state does not hold; it stays what it is in the live program."""
+
+    where: str
+    type_name: str
+    why: str
+
+
+class Adapter(Protocol):
+    """Knows objects that hold a position or live in another process: iterators, loaders."""
+
+    name: str
+
+    def fits(self, kind: type) -> bool:
+        """Whether it takes objects of that type; asked once per type and walk."""
+
+    def take(self, value: Any) -> object:
+        """What is to be kept of it (walked like any object); raises `Uncapturable`."""
+
+    def put(self, live: Any, state: Any) -> object:
+        """Put the state into the live object at the same place (None: there is none); the object to use from then on."""
+
+
+class Walk:
+    """One capture on its way."""
+
+    def __init__(self, families: Iterable[Any], adapters: Iterable[Adapter] = (), omit: Omit | None = None) -> None:
+        self.tree = Tree()
+        self.nodes = self.tree.nodes
+        self.parents: list[int] = [0] * len(FIRST)
+        self.places = Places(self.nodes, self.parents, self.tree.roots)
+        self.memo: dict[int, int] = {}
+        self.keep: list[object] = []
+        """Everything met, so that no id is used twice during the walk."""
+        self.pending: list[tuple[int, Any, Taker]] = []
+        self.at = 0
+        self.buffers: list[LiveBuffer] = []
+        self.buffer_nodes: dict[Hashable, int] = {}
+        self.missing: list[Missing] = []
+        self.pickled: list[int] = []
+        self.omit = omit
+        self.cache: dict[Hashable, Any] = {}
+        """What families remember during one walk."""
+        self.families = list(families)
+        self.adapters = list(adapters)
+        self.takers: dict[type, Taker] = {}
+        for family in self.families:
+            self.takers.update(family.takers())
+        self.interned: dict[type, dict[Any, int]] = {
+            type(None): {None: 0}, bool: {True: 1, False: 2}, type(Ellipsis): {Ellipsis: 3}, type(NotImplemented): {NotImplemented: 4},
+            int: {}, str: {}, bytes: {},
+        }  # fmt: skip
+
+    # Numbering
+
+    def slot(self, value: Any) -> int:
+        """The number of a value's node; a new one is walked later."""
+        kind = type(value)
+        table = self.interned.get(kind)
+        if table is not None:
+            number = table.get(value)
+            return self._atom(value, kind, table) if number is None else number
+        number = self.memo.get(id(value))
+        return self._meet(value, kind) if number is None else number
+
+    def slots(self, values: Iterable[Any]) -> list[int]:
+        """The numbers of several values."""
+        slot = self.slot
+        return [slot(value) for value in values]
+
+    def _atom(self, value: Any, kind: type, table: dict[Any, int]) -> int:
+        if kind is int:
+            node: Node = ("int", value) if _I64_MIN <= value <= _I64_MAX else ("bigint", value)
+        elif len(value) <= LONG_TEXT:
+            node = ("str", value) if kind is str else ("bytes", value)
+        else:
+            data = value.encode("utf-8", "surrogatepass") if kind is str else value
+            node = ("text", [self.slot(kind.__name__), self.blob(data)])
+        table[value] = number = self.add(node)
+        return number
+
+    def _meet(self, value: Any, kind: type) -> int:
+        taker = self.takers.get(kind)
+        if taker is None:
+            taker = self.takers[kind] = self._decide(kind)
+        return self._number(value, taker)
+
+    def slot_as(self, value: Any, taker: Taker) -> int:
+        """Like `slot`, for an object that is not what its type says: an object's `__dict__`."""
+        number = self.memo.get(id(value))
+        return self._number(value, taker) if number is None else number
+
+    def _number(self, value: Any, taker: Taker) -> int:
+        number = len(self.nodes)
+        self.memo[id(value)] = number
+        self.keep.append(value)
+        self.nodes.append(FIRST[0])
+        self.parents.append(self.at)
+        self.pending.append((number, value, taker))
+        return number
+
+    def _decide(self, kind: type) -> Taker:
+        for adapter in self.adapters:
+            if adapter.fits(kind):
+                return _taker_of(adapter)
+        for family in self.families:
+            taker: Taker | None = family.decide(kind)
+            if taker is not None:
+                return taker
+        raise AssertionError(f"no family takes {kind}")
+
+    def add(self, node: Node) -> int:
+        """A node that stands for no object of its own."""
+        self.nodes.append(node)
+        self.parents.append(self.at)
+        return len(self.nodes) - 1
+
+    # Memory
+
+    def blob(self, data: bytes | array.array[Any]) -> int:
+        """A node for bytes that nobody else changes: in the tree if small, else a buffer that needs no copy."""
+        nbytes = memoryview(data).nbytes
+        if nbytes <= INLINE_BYTES:
+            return self.slot(bytes(data))
+        address = (ctypes.cast(data, ctypes.c_void_p).value or 0) if isinstance(data, bytes) else data.buffer_info()[0]
+        return self.buffer(("private", len(self.buffers)), nbytes, data, address, private=True)
+
+    def buffer(
+        self, key: Hashable, nbytes: int, owner: object, address: int, *, storage: Any = None, private: bool = False
+    ) -> int:
+        """The node of an allocation, the same one for the same key."""
+        number = self.buffer_nodes.get(key)
+        if number is None:
+            number = self.add(("buffer", len(self.buffers)))
+            self.buffer_nodes[key] = number
+            places, at = self.places, number
+            self.buffers.append(LiveBuffer(key, nbytes, owner, address, lambda: places.of(at), storage=storage, private=private))
+            self.tree.buffers.append(nbytes)
+        return number
+
+    # Walking
+
+    def root(self, key: RootKey, value: object) -> None:
+        """Take a root and everything that it reaches."""
+        self.at = NONE
+        self.tree.roots[key] = self.slot(value)
+        self.drain()
+
+    def drain(self) -> None:
+        """Walk what was met and not yet walked."""
+        pending, nodes = self.pending, self.nodes
+        while pending:
+            number, value, taker = pending.pop()
+            self.at = number
+            try:
+                if self.omit is not None and self.omit(self.where(number), value):
+                    raise Uncapturable("left out")
+                nodes[number] = taker(self, value)
+            except Uncapturable as problem:
+                nodes[number] = self.left_live(number, value, str(problem))
+            except Exception as problem:  # noqa: BLE001 (an object's own code for being copied may raise anything)
+                nodes[number] = self.left_live(number, value, f"{type(problem).__name__}: {problem}")
+        self.at = NONE
+
+    def left_live(self, number: int, value: object, why: str) -> Node:
+        """The node of an object that is not kept."""
+        self.missing.append(Missing(self.where(number), type_name(value), why))
+        return ("live", [self.slot(type_name(value)), self.slot(why)])
+
+    def where(self, number: int) -> str:
+        """How a node is called in messages."""
+        return self.places.of(number)
+
+
+def _taker_of(adapter: Adapter) -> Taker:
+    def take(walk: Walk, value: Any) -> Node:
+        state = adapter.take(value)
+        walk.keep.append(state)
+        return ("adapted", [walk.slot(adapter.name), walk.slot(type(value)), walk.slot(state)])
+
+    return take

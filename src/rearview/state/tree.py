@@ -1,0 +1,233 @@
+"""A state as a plain table of nodes, and that table as bytes: `docs/formats/state.md`.
+
+A node is (kind, payload). The payload of an atom is its value; that of everything else is a list of node numbers, so that
+sharing and cycles need nothing special. Memory that can be large is not in the table: a `buffer` node names it by number.
+Knows no live object, no framework and no file. Reading runs no code, allocates no more than the bytes at hand explain, and
+raises `Damaged` on anything malformed.
+"""
+
+from __future__ import annotations
+
+import array
+import itertools
+import json
+import struct
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from rearview.errors import Damaged, NewerFormat
+
+RootKey = tuple[str | int, ...]
+"""("given", name), ("local", depth, name), ("global", module, name), ("class", module, qualname, name), ("stream", name) ..."""
+
+Node = tuple[str, Any]
+
+NONE, TRUE, FALSE, ELLIPSIS, NOT_IMPLEMENTED, NOTHING = range(6)
+"""The numbers of the nodes that every table begins with. NOTHING: an empty cell, a slot without a value."""
+
+FIRST: tuple[Node, ...] = (
+    ("none", None), ("true", True), ("false", False), ("ellipsis", None), ("notimplemented", None), ("nothing", None),
+)  # fmt: skip
+
+ATOMS = ("none", "true", "false", "ellipsis", "notimplemented", "nothing", "int", "bigint", "float", "complex", "str", "bytes", "buffer")
+COMPOSITES = (
+    "list", "tuple", "dict", "defaultdict", "set", "frozenset", "deque", "bytearray", "pyarray", "range", "slice", "value", "packed", "text",
+    "ref", "module", "enum", "obj", "extra", "attrs", "getset", "reduce", "pickle", "live", "adapted", "file",
+    "func", "cell", "method", "bmethod", "weakref", "random",
+    "npdtype", "npscalar", "nparray", "npobjects", "npmemmap", "npbits", "npgenerator", "npstate", "npseed",
+    "tensor", "layout", "sparse", "quantized", "meta", "lazy", "opaque", "storage", "tgen", "tvalue",
+)  # fmt: skip
+KINDS = ATOMS + COMPOSITES
+_NUMBER = {kind: number for number, kind in enumerate(KINDS)}
+_IS_ATOM = frozenset(ATOMS)
+
+_MAGIC = b"rvstate\x01"
+_VERSION = 1
+_HEAD = struct.Struct("<II")
+_LITTLE = sys.byteorder == "little"
+
+
+@dataclass(slots=True)
+class Tree:
+    """A state without its memory."""
+
+    nodes: list[Node] = field(default_factory=lambda: list(FIRST))
+    roots: dict[RootKey, int] = field(default_factory=dict)
+    buffers: list[int] = field(default_factory=list)
+    """How many bytes each buffer has."""
+
+    def children(self, number: int) -> list[int]:
+        """The nodes that a node refers to; none for an atom."""
+        kind, payload = self.nodes[number]
+        return [] if kind in _IS_ATOM else payload
+
+
+def is_atom(kind: str) -> bool:
+    """Whether nodes of that kind hold a value instead of other nodes."""
+    return kind in _IS_ATOM
+
+
+# To bytes: one section for each type of value, each one packed by C code
+
+
+def encode(tree: Tree) -> bytes:
+    """The bytes of a tree."""
+    sections = _Sections(tree)
+    head = json.dumps(
+        {
+            "version": _VERSION,
+            "kinds": KINDS,
+            "width": sections.width,
+            "roots": [[list(key), number] for key, number in tree.roots.items()],
+            "sections": [len(part) for part in sections.parts],
+        },
+        separators=(",", ":"),
+    ).encode()
+    return b"".join((_MAGIC, _HEAD.pack(len(head), len(tree.nodes)), head, *sections.parts))
+
+
+class _Sections:
+    """The parts of an encoded tree, in the order `decode` takes them up again."""
+
+    def __init__(self, tree: Tree) -> None:
+        by_kind: dict[str, list[Any]] = {}
+        lists: list[list[int]] = []
+        for kind, payload in tree.nodes:
+            if kind in _IS_ATOM:
+                by_kind.setdefault(kind, []).append(payload)
+            else:
+                lists.append(payload)
+        texts = [str.encode(text, "utf-8", "surrogatepass") for text in by_kind.get("str", ())]
+        big = [number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True) for number in by_kind.get("bigint", ())]
+        blobs = by_kind.get("bytes", [])
+        self.width = "H" if len(tree.nodes) <= 0xFFFF else "I"
+        self.parts = [
+            bytes(_NUMBER[kind] for kind, _ in tree.nodes),
+            _packed("I", map(len, lists)),
+            _packed(self.width, itertools.chain.from_iterable(lists)),
+            _packed("q", by_kind.get("int", ())),
+            _packed("d", by_kind.get("float", ())),
+            _packed("d", itertools.chain.from_iterable((number.real, number.imag) for number in by_kind.get("complex", ()))),
+            _packed("I", by_kind.get("buffer", ())),
+            *(part for group in (texts, big, blobs) for part in (_packed("Q", map(len, group)), b"".join(group))),
+            _packed("Q", tree.buffers),
+        ]
+
+
+def _packed(code: str, numbers: Any) -> bytes:
+    packed = array.array(code, numbers)
+    if not _LITTLE:
+        packed.byteswap()
+    return packed.tobytes()
+
+
+# From bytes
+
+
+def decode(data: bytes) -> Tree:
+    """The tree of bytes made by `encode`; `Damaged` if they were not."""
+    try:
+        return _decode(data)
+    except (ValueError, KeyError, IndexError, TypeError, OverflowError, struct.error, RecursionError, StopIteration) as problem:
+        raise Damaged(f"a stored state cannot be read: {problem}; run `rearview check`") from problem
+
+
+def _decode(data: bytes) -> Tree:
+    if data[: len(_MAGIC)] != _MAGIC:
+        raise ValueError("not a state")
+    head_size, count = _HEAD.unpack_from(data, len(_MAGIC))
+    at = len(_MAGIC) + _HEAD.size
+    head = json.loads(data[at : at + head_size])
+    if head["version"] > _VERSION:
+        raise NewerFormat(f"a stored state has version {head['version']}, this rearview reads up to {_VERSION}; install a newer one")
+    at += head_size
+    parts = []
+    for size in head["sections"]:
+        if not isinstance(size, int) or size < 0:
+            raise ValueError("a section without a size")
+        parts.append(data[at : at + size])
+        at += size
+    if at != len(data) or len(parts) != 14:
+        raise ValueError("too short or too long")
+    if head["width"] not in ("H", "I"):
+        raise ValueError("an unknown width")
+    tree = Tree(_nodes(head["kinds"], head["width"], parts), _roots(head["roots"]), list(_unpacked("Q", parts[13])))
+    _validate(tree, count)
+    return tree
+
+
+def _nodes(names: list[str], width: str, parts: list[bytes]) -> list[Node]:
+    kinds = [names[number] for number in parts[0]]
+    if not set(kinds) <= set(KINDS):
+        raise ValueError(f"unknown kinds {sorted(set(kinds) - set(KINDS))}")
+    lengths, children = _unpacked("I", parts[1]), _unpacked(width, parts[2])
+    if sum(lengths) != len(children):
+        raise ValueError("payloads of another length")
+    numbers = iter(_unpacked("d", parts[5]))
+    values: dict[str, Iterator[Any]] = {
+        "int": iter(_unpacked("q", parts[3])),
+        "float": iter(_unpacked("d", parts[4])),
+        "complex": (complex(real, imag) for real, imag in zip(numbers, numbers, strict=True)),
+        "buffer": iter(_unpacked("I", parts[6])),
+        "str": (raw.decode("utf-8", "surrogatepass") for raw in _split(parts[7], parts[8])),
+        "bigint": (int.from_bytes(raw, "little", signed=True) for raw in _split(parts[9], parts[10])),
+        "bytes": _split(parts[11], parts[12]),
+        "true": itertools.repeat(True),
+        "false": itertools.repeat(False),
+        **{kind: itertools.repeat(None) for kind in ("none", "ellipsis", "notimplemented", "nothing")},
+    }
+    nodes: list[Node] = []
+    at, sizes = 0, iter(lengths)
+    for kind in kinds:
+        taken = values.get(kind)
+        if taken is None:
+            size = next(sizes)
+            nodes.append((kind, list(children[at : at + size])))
+            at += size
+        else:
+            nodes.append((kind, next(taken)))
+    if at != len(children) or any(next(values[kind], None) is not None for kind in ("int", "float", "complex", "buffer", "str", "bigint", "bytes")):
+        raise ValueError("more values than nodes")
+    return nodes
+
+
+def _unpacked(code: str, data: bytes) -> array.array[Any]:
+    unpacked = array.array(code)
+    unpacked.frombytes(data)
+    if not _LITTLE:
+        unpacked.byteswap()
+    return unpacked
+
+
+def _split(lengths: bytes, data: bytes) -> Iterator[bytes]:
+    at = 0
+    sizes = _unpacked("Q", lengths)
+    if sum(sizes) != len(data):
+        raise ValueError("values of another length")
+    for size in sizes:
+        yield data[at : at + size]
+        at += size
+
+
+def _roots(stored: list[Any]) -> dict[RootKey, int]:
+    roots: dict[RootKey, int] = {}
+    for key, number in stored:
+        if not (isinstance(key, list) and key and all(type(part) in (str, int) for part in key) and type(number) is int):
+            raise ValueError("a root that is none")
+        roots[tuple(key)] = number
+    return roots
+
+
+def _validate(tree: Tree, count: int) -> None:
+    if len(tree.nodes) != count or tuple(tree.nodes[: len(FIRST)]) != FIRST:
+        raise ValueError("not the nodes that were written")
+    for kind, payload in tree.nodes:
+        if kind == "buffer":
+            if payload >= len(tree.buffers):
+                raise ValueError("a buffer that is not there")
+        elif kind not in _IS_ATOM and payload and max(payload) >= count:
+            raise ValueError("a node that is not there")
+    if any(not 0 <= number < count for number in tree.roots.values()):
+        raise ValueError("a root that is not there")
