@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rearview import config
-from rearview.model import ProcessIdentity, ProcessNumber, RunId
-from rearview.record import arguments, environment, firsts, process, source
+from rearview.model import ProcessIdentity, ProcessNumber, RunId, VersionId
+from rearview.record import arguments, choosing, environment, firsts, process, recorded_code, source
 from rearview.record.say import say
 from rearview.store import layout, runs
 from rearview.store.layout import Store
@@ -34,8 +34,10 @@ class Ground:
     """The project folder cannot be written: the store is in the user's data folder."""
 
 
-def ground(program: source.Program, *, take: bool, store_root: Path | None = None) -> Ground | None:
-    """Find or make the store and take the source. None if this project is not to be recorded."""
+def ground(
+    program: source.Program, *, take: bool, store_root: Path | None = None, version: VersionId | None = None
+) -> Ground | None:
+    """Find or make the store and take the source, unless a recorded `version` runs. None if this project is not to be recorded."""
     start = _start(program)
     with firsts.unseen():
         project, _ = layout.find_project(start, os.environ.get("REARVIEW_DIR"), Path.home())
@@ -46,7 +48,10 @@ def ground(program: source.Program, *, take: bool, store_root: Path | None = Non
             store, fresh, elsewhere = layout.open_store(store_root), False, False
         else:
             store, fresh, elsewhere = layout.prepare(start)
-        taken = take_source(store, project, program, settings) if take else None
+        if version is not None:
+            taken: Snapshot | None = recorded_code.recorded(store, version)
+        else:
+            taken = take_source(store, project, program, settings) if take else None
     return Ground(store, project, program, settings, taken, fresh, elsewhere)
 
 
@@ -115,6 +120,8 @@ def write(
         "git": taken.git if taken else None,
         "launch": asdict(launch) if launch else None,
         "given": arguments.given().texts,
+        "key": wished.get("key") or choosing.job_key(os.environ),
+        "settings": {name: list(value) if isinstance(value, tuple) else value for name, value in ground.settings.values.items()},
     }
     with firsts.unseen():
         runs.write_run(ground.store, run, facts)

@@ -28,9 +28,15 @@ def at_start(environ: Mapping[str, str]) -> dict[str, Any]:
         "machine": platform.machine(),
         "cpu": _cpu(),
         "cores": os.cpu_count(),
+        "usable_cores": _usable_cores(),
         "variables": {name: environ[name] for name in _VARIABLES if name in environ},
         "packages": packages(),
     }
+
+
+def _usable_cores() -> int | None:
+    """How many cores this process may use: how many threads libraries start by default."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def packages() -> dict[str, str]:
@@ -55,6 +61,30 @@ def at_end() -> dict[str, Any]:
         except (AttributeError, RuntimeError, TypeError):
             pass  # a torch that is half imported, or something else of that name
     return facts
+
+
+_ESSENTIAL = ("torch", "numpy", "tensorflow", "jax", "jaxlib")
+"""Packages whose version changes numbers."""
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What may give other numbers than it gave then, a sentence each. Only what both sides know is compared."""
+    said = []
+    for name, what in (("python", "Python"), ("implementation", "the interpreter"), ("machine", "the machine"), ("cpu", "the processor")):
+        if then.get(name) and now.get(name) and then[name] != now[name]:
+            said.append(f"{what} was {then[name]} and is {now[name]}")
+    cores = "usable_cores" if "usable_cores" in then else "cores"
+    if then.get(cores) and now.get(cores) and then[cores] != now[cores]:
+        said.append(f"{then[cores]} cores could be used and now {now[cores]}: libraries start as many threads, unless told otherwise")
+    for name in _ESSENTIAL:
+        before, after = (side.get("packages", {}).get(name) for side in (then, now))
+        if before and before != after:
+            said.append(f"{name} was {before} and is {after}" if after else f"{name} {before} is not installed here")
+    for name, what in (("threads", "torch's number of threads"), ("cpu_capability", "the processor's capability as torch uses it")):
+        before, after = ((side.get("torch") or {}).get(name) for side in (then, now))
+        if before and after and before != after:
+            said.append(f"{what} was {before} and is {after}")
+    return said
 
 
 def _torch(torch: Any) -> dict[str, Any]:

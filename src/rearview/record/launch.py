@@ -1,7 +1,7 @@
-"""The child of `rearview run`: prepares recording, then becomes the script, so that the script cannot tell the difference.
+"""The child of `rearview run` and `resume`: prepares recording, then becomes the script, so that the script cannot tell the difference.
 
 Run as a file, never imported as a package module: `python launch.py WISHES SCRIPT ARGS...`. argv, `__main__`, sys.path and
-tracebacks are those of `python SCRIPT ARGS...`.
+tracebacks are those of `python SCRIPT ARGS...`. When a run is resumed, the source is that of its version.
 """
 
 import sys
@@ -18,6 +18,8 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 _interrupted = False
+_code: Any = None
+"""The recorded source that runs, if it is not that on disk."""
 
 
 def _die_as_interrupted() -> None:
@@ -32,11 +34,11 @@ def _die_as_interrupted() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def _main_module(file: str | None) -> ModuleType:
+def _main_module(file: str | None, loader: Any = None) -> ModuleType:
     module = ModuleType("__main__")
     module.__dict__.update(__builtins__=sys.modules["builtins"], __annotations__={}, __spec__=None, __package__=None)
     if file is not None:
-        module.__dict__.update(__file__=file, __cached__=None, __loader__=SourceFileLoader("__main__", file))
+        module.__dict__.update(__file__=file, __cached__=None, __loader__=loader or SourceFileLoader("__main__", file))
     sys.modules["__main__"] = module
     return module
 
@@ -54,7 +56,12 @@ def _report(error: BaseException) -> None:
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
     sys.last_exc = error  # type: ignore[attr-defined,unused-ignore]
     try:
-        sys.excepthook(type(error), error, trace)
+        if _code is not None and sys.excepthook is sys.__excepthook__:
+            import traceback
+
+            traceback.print_exception(error)  # the interpreter's own way shows lines of the files as they are now
+        else:
+            sys.excepthook(type(error), error, trace)
     except BaseException:  # noqa: BLE001 (the user's hook is broken: say what happened all the same)
         sys.__excepthook__(type(error), error, trace)
 
@@ -83,6 +90,7 @@ def _execute(target: str, is_module: bool, arguments: list[str]) -> None:
     sys.orig_argv[:] = wishes.pop("interpreter") + (["-m", target] if is_module else [target]) + arguments
     given.hand_over(wishes.pop("arg"))
     firsts.launcher = wishes.pop("launcher")
+    _use_recorded(wishes)
     if is_module:
         import runpy
 
@@ -97,12 +105,51 @@ def _execute(target: str, is_module: bool, arguments: list[str]) -> None:
         return
     _first_in_path(os.path.dirname(os.path.realpath(target)))
     path = os.path.abspath(target)
-    with open(path, "rb") as file:
-        source = file.read()
-    module = _main_module(path)
+    source, loader = _source(path)
+    module = _main_module(path, loader)
     firsts.take_script(path, source)
     _prepare(wishes)
     exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+
+
+def _use_recorded(wishes: dict[str, Any]) -> None:
+    """From here on modules come from the version that a resumed run recorded."""
+    global _code  # noqa: PLW0603
+    if wishes.get("version"):
+        from pathlib import Path
+
+        from rearview.record import recorded_code
+        from rearview.store.layout import Store
+
+        _code = recorded_code.RecordedCode(Store(Path(wishes["store"])), wishes["version"], Path(wishes.pop("project")))
+        if _code.is_needed:
+            _code.install()
+
+
+def _source(path: str) -> tuple[bytes, Any]:
+    """What the script holds, and what loads it where that is not its file."""
+    recorded = _code.script(path) if _code is not None else None
+    if recorded is None:
+        with open(path, "rb") as file:
+            return file.read(), None
+    from rearview.record import recorded_code
+
+    recorded_code.show_source(path, recorded)
+    return recorded, recorded_code.RecordedLoader("__main__", path, recorded)
+
+
+def _compare_with_recorded() -> None:
+    """What was really loaded, against the version."""
+    if _code is None:
+        return
+    from rearview.record import lifecycle, recorded_code
+    from rearview.record.say import say
+
+    run = lifecycle.current()
+    for path, why in recorded_code.deviations(_code.blobs, _code.project):
+        say(f"{path} {why}")
+        if run is not None:
+            run.recorder.fact("source", path=path, why=why)
 
 
 def _first_in_path(folder: str) -> None:
@@ -145,7 +192,10 @@ def main() -> None:
 
     mode, target, *arguments = sys.argv[2:]
     try:
-        _execute(target, mode == "module", arguments)
+        try:
+            _execute(target, mode == "module", arguments)
+        finally:
+            _compare_with_recorded()
     except SystemExit as stop:
         lifecycle.script_ended(None, _exit_code(stop))
         raise

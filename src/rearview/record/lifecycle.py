@@ -8,15 +8,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
 from rearview import config, session
-from rearview.errors import CheckpointError, ConfigError, NewerFormat, RearviewError
-from rearview.model import MAIN_PROCESS, ProcessNumber, RunId
-from rearview.record import arguments, beginning, environment, firsts, handshake, notes, process, source
+from rearview.errors import CheckpointError, ConfigError, NewerFormat, RearviewError, UsageError
+from rearview.model import MAIN_PROCESS, ProcessNumber, RunId, VersionId
+from rearview.record import arguments, beginning, choosing, endings, environment, firsts, handshake, notes, process, source
 from rearview.record.keeper import Keeper, tick
 from rearview.record.off import Off
 from rearview.record.open_runs import OpenRun, OpenRuns
@@ -25,9 +24,6 @@ from rearview.record.say import say
 from rearview.record.trouble import is_ours
 from rearview.store import runs
 from rearview.store.layout import Store, derived_run_id
-
-_TRACEBACK_LINES = 40
-
 
 _open = OpenRuns()
 _place = 0
@@ -79,8 +75,12 @@ def prepare(wishes: dict[str, object]) -> Path | None:
     _launched = time.time(), time.monotonic_ns()
     if config.recording_is_off(os.environ):
         return None
+    at, version = wishes.pop("store", None), wishes.pop("version", None)  # of a run that is resumed
     try:
-        _prepared = beginning.ground(source.program(), take=process.spawned_number(MAIN_PROCESS) is None)
+        _prepared = beginning.ground(
+            source.program(), take=process.spawned_number(MAIN_PROCESS) is None,
+            store_root=Path(str(at)) if at else None, version=VersionId(str(version)) if version else None,
+        )  # fmt: skip
     except (OSError, RearviewError) as problem:
         if isinstance(problem, (ConfigError, NewerFormat)):
             raise
@@ -207,7 +207,29 @@ def _wished(name: str | None, tags: Sequence[str], notes_text: str | None) -> di
         "name": name or told.get("name"),
         "tags": [*tags, *(more if isinstance(more, list) else ())],
         "notes": notes_text or told.get("notes"),
+        "key": told.get("key") or choosing.job_key(os.environ),
     }
+
+
+def resume(key: str | None) -> bool:
+    """Go on with the newest unfinished run of this program, if there is one; begin anew if not. True if it goes on."""
+    global _to_resume, _prepared  # noqa: PLW0603
+    with session.lock:
+        if session.active is not None:
+            if _place:
+                raise UsageError("rv.resume() comes first: before any other call that records")
+            return False
+        if handshake.VARIABLE not in os.environ and not config.recording_is_off(os.environ):
+            from rearview.record import resuming
+
+            _prepared = _prepared or beginning.ground(source.program(), take=True)
+            if _prepared is not None:
+                _to_resume = resuming.pick_up(_prepared.store, _prepared.project, key)
+        if key is not None:
+            _wishes["key"] = key
+        goes_on = _to_resume is not None or handshake.VARIABLE in os.environ
+        begin(explicit=False)
+        return goes_on
 
 
 def _identify(store: Store, launch: process.Launch | None, explicit: bool) -> tuple[RunId, ProcessNumber]:
@@ -240,10 +262,7 @@ def finish(run: OpenRun, how: str, error: BaseException | None = None, exit_code
         if recorder.reach is not None:
             recorder.reach.ended()
         notes.at_end(run)
-        facts: dict[str, object] = {"exit_code": exit_code, "exception": None, "message": None, "traceback": None}
-        if error is not None:
-            facts |= {"exception": _type_name(error), "message": _message(error), "traceback": _tail(error)}
-        recorder.end(how, **facts)
+        recorder.end(how, exit_code=exit_code, **endings.of(error))
         _open.remove(run)
         _set_mark(_open.runs[-1].mark if _open.runs else _mark_before)
         session.active = _open.session()
@@ -258,26 +277,6 @@ def _set_mark(mark: str | None) -> None:
         os.environ.pop(process.VARIABLE, None)
     else:
         os.environ[process.VARIABLE] = mark
-
-
-def _type_name(error: BaseException) -> str:
-    kind = type(error)
-    return kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
-
-
-def _message(error: BaseException) -> str:
-    try:
-        return str(error)[:10_000]
-    except Exception:  # noqa: BLE001 (the user's exception may not even print)
-        return ""
-
-
-def _tail(error: BaseException) -> str:
-    try:
-        lines = "".join(traceback.format_exception(error)).splitlines()
-    except Exception:  # noqa: BLE001 (the user's exception may not even print)
-        return ""
-    return "\n".join(lines[-_TRACEBACK_LINES:])
 
 
 # -- exit ------------------------------------------------------------------------------------------------------------
