@@ -7,12 +7,28 @@ if _sys.platform == "win32":
 
 import atexit as _atexit
 import os as _os
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from rearview.api import arg, checkpointing, dataframe, log, loop, run, runs, skip_block, sql
+from rearview.api import arg, background, checkpoint, checkpointing, dataframe, log, loop, resume, run, runs, skip_block, sql
 from rearview.errors import RearviewError
 
+if _TYPE_CHECKING:
+    from rearview.record.cadence import AdaptivePeriod
+
 __version__ = "0.1.0"
-__all__ = ["RearviewError", "__version__", "arg", "checkpointing", "dataframe", "log", "loop", "run", "runs", "skip_block", "sql"]
+__all__ = [
+    "AdaptivePeriod", "RearviewError", "__version__", "arg", "background", "checkpoint", "checkpointing", "dataframe", "log", "loop", "resume",
+    "run", "runs", "skip_block", "sql",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """`AdaptivePeriod` is loaded when it is asked for: the import stays light."""
+    if name == "AdaptivePeriod":
+        from rearview.record.cadence import AdaptivePeriod
+
+        return AdaptivePeriod
+    raise AttributeError(f"module 'rearview' has no attribute {name!r}")
 
 
 def _look() -> None:

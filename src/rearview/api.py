@@ -78,6 +78,40 @@ def checkpointing(**objects: Any) -> AbstractContextManager[Any]:
     return active.checkpointing(objects, sys._getframe(1))
 
 
+def resume(*, key: str | None = None) -> bool:
+    """At the top of a script: go on with the newest unfinished run of the same script, argv and arguments, if there is one.
+
+    For clusters that restart jobs. `key` names what belongs together instead; by default the scheduler's job id does. Never a run that is
+    still alive; anew after a finished one. True if it goes on.
+    """
+    if key is not None and not isinstance(key, str):
+        raise TypeError(f"rv.resume takes text as key, not {type(key).__name__}")
+    with session.lock:
+        from rearview.record import lifecycle
+
+    return lifecycle.resume(key)
+
+
+def background(target: T) -> T:
+    """The same object or function, with its calls run in order by a thread of ours: what was given is what it was at the call.
+
+    For a TensorBoard `SummaryWriter` and the like: serialising and writing leave the training thread.
+    """
+    from rearview.record.background import background as put_behind
+
+    return put_behind(target)
+
+
+def checkpoint(run: str = "last", *, at: str | None = None, **place: Any) -> Any:
+    """A past state: `rv.checkpoint("last", epoch=3)["net"]` is the state dict at the end of the epoch called 3.
+
+    `.restore(net=net)` puts it into live objects.
+    """
+    from rearview.past import checkpoint as look_up
+
+    return look_up(run, at=at, **place)
+
+
 def skip_block(name: str) -> Any:
     """A block of the program whose end state is kept, so that a resumed run need not go through it again.
 
