@@ -17,8 +17,8 @@ if _TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "AdaptivePeriod", "RearviewError", "__version__", "arg", "background", "checkpoint", "checkpointing", "dataframe", "log", "loop", "resume",
-    "run", "runs", "skip_block", "sql",
+    "AdaptivePeriod", "RearviewError", "__version__", "arg", "background", "checkpoint", "checkpointing", "dataframe", "log", "loop",
+    "resume", "run", "runs", "skip_block", "sql",
 ]  # fmt: skip
 
 

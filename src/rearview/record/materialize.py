@@ -18,6 +18,7 @@ from rearview.record import firsts, staging
 from rearview.record.changes import Changes
 from rearview.record.staging import Arena
 from rearview.state import tree as trees
+from rearview.state.digests import root_digests
 from rearview.store import direct, manifests, objects
 from rearview.store.layout import Store
 from rearview.store.manifests import Buffer, Manifest
@@ -276,7 +277,7 @@ class Materializer:
 
 def described(captured: Any, entries: Sequence[Buffer]) -> dict[str, Any]:
     """The roots of a state for its manifest: what each is called, its digest, how large it is, of which kind."""
-    digests = trees.root_digests(captured.tree, [bytes.fromhex(entry.digest) for entry in entries])
+    digests = root_digests(captured.tree, [bytes.fromhex(entry.digest) for entry in entries])
     sizes = captured.sizes()
     return {
         "/".join(str(part) for part in key): [digest, sizes.get(key, 0), captured.tree.nodes[captured.tree.roots[key]][0]]

@@ -34,7 +34,7 @@ def is_ours(problem: Exception) -> bool:
 
 
 def is_the_programs(problem: Exception) -> bool:
-    """Whether code of the program raised it, in a signal handler mostly, while libraries worked for us: then it has to reach the program."""
+    """Whether code of the program raised it, in a signal handler mostly, while libraries worked for us: it has to reach the program."""
     trace = problem.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename

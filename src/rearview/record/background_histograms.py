@@ -1,0 +1,175 @@
+"""The histogram that TensorBoard's SummaryWriter makes of float32 values, made in a fifth of the time and without the interpreter.
+
+Pure: values and bucket limits in, counts and sums out. It knows no writer and no file, and NumPy only as the module it is given.
+
+`numpy.histogram` sorts the values as float64. Here they are counted by the upper 16 bits of their float32 form instead. Such a
+cell is 0.8 % wide, a bucket of TensorBoard's 10 %: at most one limit falls into a cell, so a second look at the lower bits decides
+the rest, exactly. The sums follow NumPy's own pairwise order, piece by piece, so that they come out bit for bit as over the whole;
+each piece stays in the cache while everything is computed from it. Only the sum of squares can differ, in its last digits: there
+TensorBoard asks the BLAS library, whose answer depends on its number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+PIECE = 1 << 18
+SORTED_UP_TO = 1 << 16
+"""Up to so many values sorting is quicker than counting cells."""
+BLAS_ALONE_UP_TO = 10_000
+"""Up to so many values the BLAS library uses one thread: the same sum of squares then, bit for bit."""
+CELLS = 1 << 16
+
+
+class Histogram(NamedTuple):
+    """The arguments of `SummaryWriter.add_histogram_raw`."""
+
+    min: float
+    max: float
+    num: int
+    sum: float
+    sum_squares: float
+    bucket_limits: list[float]
+    bucket_counts: list[int]
+
+
+class Buckets:
+    """Bucket limits, prepared for counting. Its scratch memory makes it usable by one thread at a time."""
+
+    def __init__(self, limits: Sequence[float], numpy: Any) -> None:
+        self._np = numpy
+        self.limits = numpy.asarray(limits, dtype=numpy.float64)
+        self._limits32 = self._at_least(self.limits)
+        """The least float32 not below each limit: for float32 values the same comparison."""
+        self.exact = self._prepare_cells() and self._sums_like_numpy()
+        """Whether the counts are certain to be NumPy's; if not, nothing here may be used."""
+        self._wide = numpy.empty(PIECE, numpy.float64)
+        self._cell = numpy.empty(PIECE, numpy.intp)
+        self._split = numpy.empty(PIECE, numpy.uint32)
+
+    def _at_least(self, limits: Any) -> Any:
+        near = limits.astype(self._np.float32)
+        return self._np.where(near < limits, self._np.nextafter(near, self._np.float32(self._np.inf)), near).astype(self._np.float32)
+
+    def _prepare_cells(self) -> bool:
+        """For each cell: the bucket of its first bits, that of its last, and after which bits the one becomes the other."""
+        np = self._np
+        if self.limits.ndim != 1 or len(self.limits) < 2 or not np.all(np.diff(self._limits32) > 0):
+            return False
+        low = np.arange(CELLS, dtype=np.uint32) << np.uint32(16)
+        high = low | np.uint32(0xFFFF)
+        real = np.isfinite(high.view(np.float32))
+        first, last = (self._bucket(np.where(real, bits, 0).astype(np.uint32).view(np.float32)) for bits in (low, high))
+        if np.any(np.abs(first - last) > 1):
+            return False
+        splits = high.copy()
+        for cell in np.flatnonzero(first != last):
+            limit = self._limits32[max(first[cell], last[cell])]
+            negative = cell >= CELLS // 2
+            # Among negative values the larger bits are the smaller values; minus nothing is not below a limit of 0.
+            bits = int(np.abs(limit).view(np.uint32)) | (0x80000000 if negative else 0)
+            splits[cell] = bits if negative else bits - 1
+        self._first, self._last, self._splits = first, last, splits
+        return True
+
+    def _bucket(self, values: Any) -> Any:
+        return self._np.searchsorted(self._limits32, values, side="right") - 1
+
+    def _sums_like_numpy(self) -> bool:
+        """Whether NumPy sums in the order that `pieces` assumes: tried once."""
+        np = self._np
+        sample = np.sin(np.arange(5 * PIECE + 13, dtype=np.float64)) * 1e3
+        return bool(_tree([np.add.reduce(sample[a:b]) for a, b in pieces(len(sample))], len(sample)) == sample.sum())
+
+    # -- one histogram -----------------------------------------------------------------------------------------------------
+
+    def histogram(self, values: Any) -> Histogram | None:
+        """The histogram of a contiguous float32 array; None if that is for TensorBoard itself to make (or to refuse)."""
+        np = self._np
+        if not self.exact or values.size == 0:
+            return None
+        small = len(values) <= SORTED_UP_TO
+        lows, highs, sums, squares = [], [], [], []
+        full, moved = (None, None) if small else (np.zeros(CELLS, np.intp), np.zeros(CELLS, np.intp))
+        with np.errstate(all="ignore"):
+            for begin, end in pieces(len(values)):
+                piece = values[begin:end]
+                wide = self._wide[: end - begin]
+                np.copyto(wide, piece)
+                lows.append(piece.min())
+                highs.append(piece.max())
+                sums.append(np.add.reduce(wide))
+                squares.append(wide.dot(wide) if len(values) <= BLAS_ALONE_UP_TO else np.einsum("i,i->", wide, wide))
+                if full is not None:
+                    self._count(piece, full, moved)
+        low, high = float(np.min(lows)), float(np.max(highs))
+        if not (self.limits[0] <= low and high < self.limits[-1]):  # also if one of them is no number
+            return None
+        counts = self._by_sorting(values, low, high) if full is None else self._from_cells(full, moved)
+        return self._shown(low, high, len(values), float(_tree(sums, len(values))), float(_tree(squares, len(values))), counts)
+
+    def _count(self, piece: Any, full: Any, moved: Any) -> None:
+        """Count values by cell, and those beyond the limit inside their cell."""
+        np = self._np
+        bits = piece.view(np.uint32)
+        cell, split = self._cell[: len(piece)], self._split[: len(piece)]
+        np.right_shift(bits, 16, out=cell, casting="unsafe")
+        np.take(self._splits, cell, out=split, mode="clip")
+        full += np.bincount(cell, minlength=CELLS)
+        beyond = cell[np.flatnonzero(bits > split)]
+        if len(beyond):
+            moved += np.bincount(beyond, minlength=CELLS)
+
+    def _from_cells(self, full: Any, moved: Any) -> Any:
+        np = self._np
+        met = np.flatnonzero(full)
+        counts = np.zeros(len(self.limits) - 1, np.intp)
+        np.add.at(counts, self._first[met], full[met] - moved[met])
+        np.add.at(counts, self._last[met], moved[met])
+        return counts
+
+    def _by_sorting(self, values: Any, low: float, high: float) -> Any:
+        np = self._np
+        ordered = np.sort(values)
+        begin, end = self._limits32.searchsorted(np.array([low, high], np.float32), side="right") + (-1, 1)
+        below = ordered.searchsorted(self._limits32[begin:end], side="left")
+        counts = np.zeros(len(self.limits) - 1, np.intp)
+        counts[begin : end - 1] = np.diff(below)
+        return counts
+
+    def _shown(self, low: float, high: float, num: int, total: float, squares: float, counts: Any) -> Histogram:
+        """The buckets from the first to the last that holds something, after an empty one that tells the left limit."""
+        held = self._np.flatnonzero(counts)
+        begin, end = int(held[0]), int(held[-1]) + 1
+        limits = self.limits[begin : end + 1].tolist()
+        return Histogram(low, high, num, total, squares, limits, [0, *counts[begin:end].tolist()])
+
+
+def pieces(length: int) -> Iterator[tuple[int, int]]:
+    """Where to cut a long array so that sums of the pieces add up as NumPy adds: halves, the left one a multiple of 8."""
+    pending = [(0, length)]
+    while pending:
+        begin, end = pending.pop()
+        if end - begin <= PIECE:
+            yield begin, end
+        else:
+            middle = begin + _left(end - begin)
+            pending += [(middle, end), (begin, middle)]
+
+
+def _left(length: int) -> int:
+    return length // 2 - length // 2 % 8
+
+
+def _tree(sums: list[Any], length: int) -> Any:
+    """Sums of the pieces of an array of that length, added in the order of the cuts."""
+    following = iter(sums)
+
+    def of(length: int) -> Any:
+        if length <= PIECE:
+            return next(following)
+        left = _left(length)
+        return of(left) + of(length - left)
+
+    return of(length)
