@@ -13,7 +13,7 @@ import itertools
 import json
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -231,3 +231,10 @@ def _validate(tree: Tree, count: int) -> None:
             raise ValueError("a node that is not there")
     if any(not 0 <= number < count for number in tree.roots.values()):
         raise ValueError("a root that is not there")
+
+
+def root_digests(tree: Tree, buffer_digests: Sequence[bytes], only: Iterable[RootKey] | None = None) -> dict[RootKey, str]:
+    """The proof that two states are equal, root by root: see `digests`."""
+    from rearview.state import digests
+
+    return digests.root_digests(tree, buffer_digests, only)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rearview.state.put.containers import fill_dict
 from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs
+from rearview.state.put.modules import begin, complete
 from rearview.state.take.attributes import own_dict, slot_members
 from rearview.state.take.objects import reduced
 from rearview.state.tree import NONE, NOTHING
@@ -72,12 +73,14 @@ class Object(InPlace):
     def build(self, job: Job, payload: Any, live: Any) -> Any:
         if live is not ABSENT:
             return live
-        fresh = object.__new__(job.named(payload[0]))
+        fresh = begin(job.named(payload[0]))
         adopt(job, payload[1:], fresh)
         return fresh
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         fill_attributes(job, payload[1:], made)
+        if live is ABSENT:
+            complete(made)
 
 
 class Extra(InPlace):

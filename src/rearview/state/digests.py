@@ -1,0 +1,114 @@
+"""What two states have in common, by digest: each root canonical, whatever the numbers of nodes and buffers or the addresses of memory.
+
+What several roots reach belongs to the first of them (named roots first, then in the order of their keys); the others only say where it is.
+So a difference shows in one root. Left out is what differs without being state: lines and bytecode of functions, paths of files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable, Iterable, Sequence
+
+from rearview.state.tree import RootKey, Tree, is_atom
+
+_F64 = struct.Struct("<d")
+_CANONICAL: dict[str, Callable[[list[int]], list[int]]] = {
+    "func": lambda payload: [*payload[:2], *payload[4:]],
+    "attrs": lambda payload: payload[1:],
+    "live": lambda payload: payload[:1],
+    "file": lambda payload: payload[2:],
+    "npmemmap": lambda payload: [*payload[:2], *payload[3:]],
+}
+"""Kinds of which not everything counts."""
+_UNORDERED = ("set", "frozenset")
+_SET_ITEMS_AT = 2
+
+
+def root_digests(tree: Tree, buffer_digests: Sequence[bytes], only: Iterable[RootKey] | None = None) -> dict[RootKey, str]:
+    """The digest of every root, or of some: equal if and only if the states are."""
+    wanted = tree.roots if only is None else {key: tree.roots[key] for key in only if key in tree.roots}
+    work = _Digests(tree, buffer_digests)
+    return {key: work.of(wanted[key], repr(key).encode()) for key in sorted(wanted, key=_rank)}
+
+
+def _rank(key: RootKey) -> tuple[bool, list[tuple[bool, str | int]]]:
+    return key[0] != "given", [(isinstance(part, str), part) for part in key]
+
+
+class _Digests:
+    def __init__(self, tree: Tree, buffer_digests: Sequence[bytes]) -> None:
+        self._tree = tree
+        self._buffers = buffer_digests
+        self._atoms: dict[int, bytes] = {}
+        self._owned: dict[int, bytes] = {}
+        """Nodes that a root had before: what the others call them."""
+
+    def of(self, root: int, name: bytes) -> str:
+        """The digest of a root that owns what it reaches first."""
+        digest, numbers = self._walk(root, self._owned)
+        self._owned.update((node, b"@%s:%d" % (name, number)) for node, number in numbers.items())
+        return digest
+
+    def _walk(self, root: int, owned: dict[int, bytes]) -> tuple[str, dict[int, int]]:
+        nodes = self._tree.nodes
+        out: list[bytes] = [self._token(root) if is_atom(nodes[root][0]) else owned.get(root, b"")]
+        numbers: dict[int, int] = {}
+        queue: list[int] = []
+        if out[0] == b"":
+            numbers[root] = 0
+            queue.append(root)
+        for node in queue:
+            kind, payload = nodes[node]
+            if kind == "buffer":
+                out.append(b"\nbuffer " + self._buffers[payload])
+                continue
+            children = payload
+            if kind in _CANONICAL:
+                children = _CANONICAL[kind](payload)
+            elif kind in _UNORDERED:
+                children = self._sorted(payload)
+            out.append(b"\n" + kind.encode())
+            for child in children:
+                token = self._atoms.get(child) or owned.get(child)
+                if token is None:
+                    child_kind = nodes[child][0]
+                    if child_kind != "buffer" and is_atom(child_kind):
+                        token = self._token(child)
+                    else:
+                        number = numbers.get(child)
+                        if number is None:
+                            number = numbers[child] = len(numbers)
+                            queue.append(child)
+                        token = b" #%d" % number
+                out.append(token)
+        return hashlib.blake2b(b"".join(out), digest_size=16).hexdigest(), numbers
+
+    def _sorted(self, payload: list[int]) -> list[int]:
+        """The elements of a set by what they are: the order in which a set gives them out means nothing."""
+        nodes = self._tree.nodes
+        items = payload[_SET_ITEMS_AT:]
+        keys = {item: self._token(item) if is_atom(nodes[item][0]) else self._walk(item, {})[0].encode() for item in items}
+        return [*payload[:_SET_ITEMS_AT], *sorted(items, key=lambda item: keys[item])]
+
+    def _token(self, atom: int) -> bytes:
+        """An atom in a form that no other atom has."""
+        known = self._atoms.get(atom)
+        if known is not None:
+            return known
+        kind, value = self._tree.nodes[atom]
+        if kind in ("int", "bigint"):
+            token = b" i%d" % value
+        elif kind == "str":
+            raw = value.encode("utf-8", "surrogatepass")
+            token = b" s%d:%s" % (len(raw), raw)
+        elif kind == "bytes":
+            token = b" b%d:%s" % (len(value), value)
+        elif kind == "float":
+            token = b" f" + _F64.pack(value)
+        elif kind == "complex":
+            token = b" c" + _F64.pack(value.real) + _F64.pack(value.imag)
+        else:
+            token = b" " + kind.encode()
+        self._atoms[atom] = token
+        return token

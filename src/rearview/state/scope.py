@@ -1,0 +1,155 @@
+"""What belongs to the state of a program: variables of the frames around a loop, and of the project's modules and classes.
+
+All that is bound, not only what was assigned: simple and complete. Left out are modules, what has a name of its own anyway (functions,
+classes), and rearview's own objects.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import sysconfig
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rearview.state import frames as variables
+from rearview.state.take.objects import named
+from rearview.state.tree import RootKey
+
+_OURS = __name__.partition(".")[0]
+_NOTEBOOK = frozenset(("In", "Out", "get_ipython", "exit", "quit", "open", "_dh", "_ih", "_oh", "_", "__", "___", "_i", "_ii", "_iii"))
+_CODE = (
+    types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType,
+    types.MemberDescriptorType, staticmethod, classmethod, property,
+)  # fmt: skip
+
+
+def roots_of(frames: Sequence[types.FrameType], given: Mapping[str, object], project: Path) -> dict[RootKey, object]:
+    """The roots of a state, by name: what was given, the frames from the outside inwards, then modules and classes of the project."""
+    roots: dict[RootKey, object] = {("given", name): value for name, value in given.items()}
+    for depth, frame in enumerate(frames):
+        if not variables.is_module(frame):
+            for name, value in variables.variables(frame).items():
+                if not _left_out(value):
+                    roots["local", depth, name] = value
+    for name, module in project_modules(project):
+        _take_module(roots, name, module)
+    for frame in frames:
+        name = frame.f_globals.get("__name__")
+        if variables.is_module(frame) and isinstance(name, str) and vars(sys.modules.get(name, sys)) is not frame.f_globals:
+            _take_variables(roots, name, frame.f_globals)  # run by something that made no module of it
+    return roots
+
+
+def bind(frames: Sequence[types.FrameType], values: Mapping[RootKey, object]) -> None:
+    """Give variables the objects that a restored state has for them."""
+    by_frame: dict[int, dict[str, object]] = {}
+    for key, value in values.items():
+        if key[0] == "local" and isinstance(key[1], int) and key[1] < len(frames):
+            by_frame.setdefault(key[1], {})[str(key[2])] = value
+        elif key[0] == "global":
+            _bind_global(frames, str(key[1]), str(key[2]), value)
+        elif key[0] == "class":
+            owner = _class_at(str(key[1]), str(key[2]))
+            if owner is not None and vars(owner).get(str(key[3])) is not value:
+                type.__setattr__(owner, str(key[3]), value)
+    for depth, bound in by_frame.items():
+        if not variables.is_module(frames[depth]):
+            variables.assign(frames[depth], bound)
+
+
+def _bind_global(frames: Sequence[types.FrameType], module: str, name: str, value: object) -> None:
+    namespaces = [vars(sys.modules[module])] if module in sys.modules else []
+    namespaces += [frame.f_globals for frame in frames if frame.f_globals.get("__name__") == module]
+    for namespace in namespaces:
+        if namespace.get(name, namespaces) is not value:
+            namespace[name] = value
+
+
+def project_modules(project: Path) -> Iterator[tuple[str, types.ModuleType]]:
+    """The loaded modules whose source lies in the project, and the program itself; none that was installed."""
+    for name, module in list(sys.modules.items()):
+        if name == "__main__":
+            yield name, module
+            continue
+        if type(module) is not types.ModuleType and not isinstance(module, types.ModuleType):
+            continue
+        namespace = vars(module)
+        file = namespace.get("__file__")
+        if type(file) is str and _is_of(project, file) and name == namespace.get("__name__") and name.partition(".")[0] != _OURS:
+            yield name, module
+
+
+@functools.lru_cache(maxsize=100_000)
+def _is_of(project: Path, file: str) -> bool:
+    """Whether a file lies in the project and is not installed there. Asked for every loaded module at every checkpoint."""
+    if f"{os.sep}site-packages{os.sep}" in file:
+        return False
+    file = os.path.realpath(file)
+    return file.startswith(os.path.realpath(project) + os.sep) and not file.startswith(_installed())
+
+
+@functools.cache
+def _installed() -> tuple[str, ...]:
+    return tuple({os.path.realpath(path) + os.sep for path in sysconfig.get_paths().values()})
+
+
+def _take_module(roots: dict[RootKey, object], name: str, module: types.ModuleType) -> None:
+    _take_variables(roots, name, vars(module))
+    seen: set[int] = set()
+    for value in list(vars(module).values()):
+        if isinstance(value, type) and value.__module__ == name:
+            _take_class(roots, name, value, seen)
+
+
+def _take_variables(roots: dict[RootKey, object], module: str, namespace: Mapping[str, Any]) -> None:
+    for name, value in list(namespace.items()):
+        if not isinstance(name, str) or (name.startswith("__") and name.endswith("__")):
+            continue
+        if "get_ipython" in namespace and (name in _NOTEBOOK or (name[:2] == "_i" and name[2:].isdigit()) or (name[0] == "_" and name[1:].isdigit())):
+            continue
+        if not _left_out(value):
+            roots["global", module, name] = value
+
+
+def _take_class(roots: dict[RootKey, object], module: str, owner: type, seen: set[int]) -> None:
+    """What a class holds as data: `Net.calls = 0`."""
+    if id(owner) in seen:
+        return
+    seen.add(id(owner))
+    for name, value in list(vars(owner).items()):
+        if isinstance(value, type) and value.__module__ == module and value.__qualname__.startswith(owner.__qualname__ + "."):
+            _take_class(roots, module, value, seen)
+        elif not _is_data(name, value):
+            continue
+        else:
+            roots["class", module, owner.__qualname__, name] = value
+
+
+def _is_data(name: str, value: Any) -> bool:
+    if (name.startswith("__") and name.endswith("__")) or name in ("_abc_impl", "_member_map_", "_member_names_", "_value2member_map_"):
+        return False
+    if isinstance(value, _CODE) or hasattr(type(value), "__get__") or _left_out(value):
+        return False
+    return not (hasattr(value, "_name_") and hasattr(value, "_value_"))  # members of an enum
+
+
+def _left_out(value: Any) -> bool:
+    """Modules, what can be imported by name, and what is rearview's."""
+    kind = type(value)
+    if kind is types.ModuleType or issubclass(kind, types.ModuleType):
+        return True
+    module = value.__module__ if isinstance(value, (type, types.FunctionType)) else kind.__module__
+    if isinstance(module, str) and module.partition(".")[0] == _OURS and not module.startswith(f"{_OURS}.testing"):
+        return True
+    return isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)) and named(value) is not None
+
+
+def _class_at(module: str, qualname: str) -> type | None:
+    at: Any = sys.modules.get(module)
+    for part in qualname.split("."):
+        at = getattr(at, part, None)
+    return at if isinstance(at, type) else None
