@@ -10,6 +10,7 @@ import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -106,13 +107,14 @@ class Catalog:
 
     def _summaries(self, *, seal: bool = True) -> Sources:
         """What lists need; looked up again if a run was removed in between."""
+        look = self._reader.summaries if seal else partial(self._reader.summaries, seal=False)
         with in_our_words(f"the store at {self.store.root}"):
             for _ in range(_RETRIES):
                 try:
-                    return self._reader.summaries(seal=seal)
+                    return look()
                 except FileNotFoundError:
                     continue
-            return self._reader.summaries(seal=seal)
+            return look()
 
     def _describe(self, sources: Sources, runs: Sequence[RunId]) -> list[RunInfo]:
         looker, now = alive.looker(), time.time()

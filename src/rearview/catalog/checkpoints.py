@@ -168,6 +168,16 @@ def digest_of(manifest: Manifest) -> str:
     return xxhash.xxh3_128_hexdigest(json.dumps(digests, sort_keys=True).encode())
 
 
+def pieces_of(info: CheckpointInfo) -> dict[str, int]:
+    """Everything in the store that a checkpoint refers to: chunks and state trees, by name, with their bytes."""
+    pieces: dict[str, int] = {}
+    for manifest in info.members:
+        pieces[manifest.tree] = manifest.tree_bytes
+        for buffer in manifest.buffers:
+            pieces.update((ref.digest.hex(), ref.size) for ref in buffer.refs())
+    return pieces
+
+
 ROW_TYPES = {
     "run": "VARCHAR", "process": "VARCHAR", "ctx_id": "VARCHAR", "path": "VARCHAR", "boundary": "VARCHAR", "taken_at": "TIMESTAMP",
     "size_bytes": "BIGINT", "manifest": "VARCHAR", "attempt": "BIGINT", "number": "BIGINT", "new_bytes": "BIGINT", "stall_s": "DOUBLE",

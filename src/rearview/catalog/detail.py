@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from rearview.catalog import checkpoints
 from rearview.catalog.asking.engine import literal
+from rearview.catalog.checkpoints import CheckpointInfo
 from rearview.catalog.runs import SUPERVISOR, RunInfo, process_order
 from rearview.catalog.tables.places import Places, Shape
 from rearview.catalog.tables.types import FLOAT, INT, gather
@@ -50,6 +53,21 @@ class ProcessInfo:
     size_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class KeptStates:
+    """The checkpoints of a run in sum; the parts of one decision count once."""
+
+    count: int
+    """Those whose bytes are there."""
+    partial: int
+    pinned: int
+    thinned: int
+    size_bytes: int
+    """Everything they refer to, each byte once."""
+    last: str
+    """The place of the last whole one."""
+
+
 @dataclass(slots=True)
 class RunDetail:
     """What `rearview show` shows."""
@@ -79,6 +97,10 @@ class RunDetail:
     """Names logged as not expected to repeat."""
     lost: int = 0
     """Records that could not be written."""
+    cadence: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Block to what its checkpoints cost: M, C, n, k, c, share, eps, every, as the main process last said."""
+    checkpoints: KeptStates | None = None
+    """None for a run that has none."""
 
 
 def detail(store: Store, places: Places, info: RunInfo) -> RunDetail:
@@ -89,8 +111,10 @@ def detail(store: Store, places: Places, info: RunInfo) -> RunDetail:
         run_json = {}
     environment, git = run_json.get("environment"), run_json.get("git")
     found = RunDetail(info, run_json, dict(environment) if isinstance(environment, dict) else {}, git if isinstance(git, dict) else None)
-    for fact in _facts(places, info.run):
+    for name, fact in _facts(places, info.run):
         _take(found, fact)
+        if fact["fact"] == "cadence" and name.writer == MAIN_PROCESS:
+            found.cadence[str(fact.get("block"))] = {key: value for key, value in fact.items() if key not in ("fact", "block")}
     found.processes = _processes(places, info.run)
     found.damage = [sentence for sentence in places.sources.damage if sentence.startswith(f"runs/{info.run}/")]
     try:
@@ -100,11 +124,31 @@ def detail(store: Store, places: Places, info: RunInfo) -> RunDetail:
     found.series = _series(places, info.run)
     found.volatile = _volatile(places, info.run)
     found.lost = info.lost
+    found.checkpoints = _kept_states(checkpoints.of_run(store, info.run, found.damage))
     return found
 
 
-def _facts(places: Places, run: RunId) -> list[dict[str, Any]]:
-    """The facts of a run's journals, part by part in order."""
+def _kept_states(listed: list[CheckpointInfo]) -> KeptStates | None:
+    if not listed:
+        return None
+    there = [one for one in listed if one.usable]
+    pieces = {piece: size for one in there for piece, size in checkpoints.pieces_of(one).items()}
+    return KeptStates(
+        _decisions(there),
+        _decisions(one for one in there if not one.complete),
+        _decisions(one for one in there if one.pinned),
+        _decisions(one for one in listed if one.thinned is not None),
+        sum(pieces.values()),
+        max(there, key=lambda one: one.order).named if there else "",
+    )
+
+
+def _decisions(some: Iterable[CheckpointInfo]) -> int:
+    return len({one.decision for one in some})
+
+
+def _facts(places: Places, run: RunId) -> list[tuple[PartName, dict[str, Any]]]:
+    """The facts of a run's journals with the part each is from, in order."""
     found: list[tuple[PartName, int, dict[str, Any]]] = []
     for segment, mine in places.sources.taken:
         theirs = {ix: PartName.parse(segment.parts[ix]["file"]) for ix in mine if segment.parts[ix]["run"] == run}
@@ -116,7 +160,8 @@ def _facts(places: Places, run: RunId) -> list[dict[str, Any]]:
             name = theirs[part]
             if name is not None:
                 found.append((name, seq, decode(bytes(body))))
-    return [fact for _, _, fact in sorted(found, key=lambda item: (item[0].attempt, process_order(item[0].writer), item[0].part, item[1]))]
+    found.sort(key=lambda item: (item[0].attempt, process_order(item[0].writer), item[0].part, item[1]))
+    return [(name, fact) for name, _, fact in found]
 
 
 def _take(found: RunDetail, fact: dict[str, Any]) -> None:

@@ -120,17 +120,7 @@ def _logged(values: Callable[[RunId, str], Values], run: RunId, metric: str, not
 def _item(info: CheckpointInfo, metrics: Mapping[str, float]) -> Item:
     at = info.taken_at.timestamp() if info.taken_at else 0.0
     whose = (info.run, info.attempt, info.number, info.boundary, info.place)
-    return Item(*whose, at, info.size_bytes, pieces_of(info), info.whole, info.pinned, metrics)
-
-
-def pieces_of(info: CheckpointInfo) -> dict[str, int]:
-    """Everything in the store that a checkpoint refers to: chunks and state trees, by name, with their bytes."""
-    pieces: dict[str, int] = {}
-    for manifest in info.members:
-        pieces[manifest.tree] = manifest.tree_bytes
-        for buffer in manifest.buffers:
-            pieces.update((ref.digest.hex(), ref.size) for ref in buffer.refs())
-    return pieces
+    return Item(*whose, at, info.size_bytes, checkpoints.pieces_of(info), info.whole, info.pinned, metrics)
 
 
 def _other_bytes(store: Store, pieces: Mapping[str, int]) -> int:

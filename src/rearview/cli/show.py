@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import metrics, options, output, runs, screen, tables, text
+from rearview.cli import cadence, metrics, options, output, runs, screen, tables, text
 from rearview.errors import EXIT_DIFFERENCES, EXIT_OK
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def page(run: RunInfo, detail: RunDetail, found: Sequence[metrics.Metric], view:
     lines += _section("args", tables.facts(args, inner), view)
     also = tables.wrap(f"also logged by other processes: {', '.join(map(text.escape, others))}", inner.width) if others else []
     lines += _section("metrics", metrics.table(found, inner) + also, view)
+    lines += _section("checkpoints", cadence.lines(detail, inner), view)
     lines += _section("exception", _exception(detail), view)
     lines += _section("environment", tables.facts(_environment(detail.environment, inner.width), inner, label=14), view)
     lines += _section("processes", _processes(detail, inner), view)

@@ -56,7 +56,7 @@ class Policy:
         return terms + ([f"newest:{self.newest}"] if self.newest else [])
 
     def __str__(self) -> str:
-        return ", ".join(self.keepers + ([f"budget:{self.budget_bytes}"] if self.budget_bytes else []))
+        return ", ".join(self.keepers + ([f"budget:{_size(self.budget_bytes)}"] if self.budget_bytes else []))
 
 
 def parse(keep: str, peak: str = "", *, for_run: bool = False) -> Policy:
@@ -65,7 +65,7 @@ def parse(keep: str, peak: str = "", *, for_run: bool = False) -> Policy:
     >>> parse("peak-and-end, newest:3", peak="max:acc").newest
     3
     >>> str(parse("every:5, budget:10GB"))
-    'every:5, budget:10000000000'
+    'every:5, budget:10GB'
     """
     found: dict[str, object] = {}
     for term in (piece.strip() for piece in keep.split(",")):
@@ -109,6 +109,14 @@ def parse_size(text: str) -> int:
     if size <= 0:
         raise ConfigError(f"{text!r} is no number of bytes above 0: write 10GB, 500MB or 4GiB")
     return size
+
+
+def _size(size_bytes: int) -> str:
+    """Bytes as people would write them, exactly."""
+    for unit, power in (("TB", 4), ("GB", 3), ("MB", 2), ("kB", 1)):
+        if size_bytes % 1000**power == 0:
+            return f"{size_bytes // 1000**power}{unit}"
+    return str(size_bytes)
 
 
 def _count(word: str, text: str, keep: str) -> int:
