@@ -13,6 +13,9 @@ from typing import Protocol
 from rearview.store.packs import ChunkRef
 
 
+_WORTH_A_HINT = 64 << 10
+
+
 class Buffer(Protocol):
     """Live memory, as `state` describes it."""
 
@@ -45,8 +48,10 @@ class Changes:
         """What the buffer is expected to hold still; None if it is to be copied.
 
         Torch counts writes, so an unchanged count says something about memory that nothing trains, and about memory that was found
-        unchanged before. Where nobody counts, only having been unchanged does.
+        unchanged before. Where nobody counts, only having been unchanged does. A small buffer is copied sooner than proved.
         """
+        if buffer.nbytes < _WORTH_A_HINT:
+            return None
         seen = self._seen.get(buffer.key)
         if seen is None or seen.nbytes != buffer.nbytes or seen.distrusted or seen.version != buffer.version:
             return None
@@ -55,7 +60,7 @@ class Changes:
         return None
 
     def kept(self, buffer: Buffer, refs: list[ChunkRef]) -> None:
-        """The buffer holds these chunks."""
+        """The buffer holds these chunks. Not to be told of the second part of a checkpoint: a moment later proves nothing."""
         seen = self._seen.get(buffer.key)
         if seen is None or seen.nbytes != buffer.nbytes:
             self._seen[buffer.key] = Seen(buffer.nbytes, refs, buffer.version)

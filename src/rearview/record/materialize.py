@@ -240,7 +240,7 @@ class Materializer:
             finally:
                 self._packer = None
         for k, buffer in enumerate(job.captured.buffers):
-            if not buffer.private:
+            if not buffer.private and not job.is_second:
                 self.changes.kept(buffer, refs[k])
             job.refs[buffer.key] = refs[k]
         job.written = True
