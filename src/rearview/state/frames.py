@@ -148,7 +148,7 @@ def _read_slots(frame: FrameType) -> dict[str, Any]:
         pointer = ctypes.c_void_p.from_address(first + at * _POINTER).value
         if not pointer:
             continue
-        value = ctypes.cast(pointer, ctypes.py_object).value
+        value: Any = ctypes.cast(pointer, ctypes.py_object).value
         if name in cells and type(value) is _CELL:
             try:
                 found[name] = value.cell_contents

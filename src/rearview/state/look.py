@@ -71,9 +71,7 @@ class _View:
             kind, payload = self.old[number]
             if kind == "value":
                 number = payload[1]
-            elif kind == "cell":
-                number = payload[0]
-            elif kind == "weakref":
+            elif kind == "cell" or kind == "weakref":
                 number = payload[0]
             elif kind == "getset":
                 number = payload[1]
@@ -162,7 +160,7 @@ class _View:
     def _enum(self, payload: Any) -> Node:
         return self.nodes[payload[1] if payload[1] != NONE else payload[2]] if is_atom(self.old[payload[2]][0]) else ("none", None)
 
-    def _live(self, payload: Any) -> Node:  # noqa: ARG002
+    def _live(self, payload: Any) -> Node:
         return ("none", None)
 
     def _tvalue(self, payload: Any) -> Node:

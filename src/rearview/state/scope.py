@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 import sysconfig
 import types
@@ -21,6 +22,7 @@ from rearview.state.tree import RootKey
 
 _OURS = __name__.partition(".")[0]
 _NOTEBOOK = frozenset(("In", "Out", "get_ipython", "exit", "quit", "open", "_dh", "_ih", "_oh", "_", "__", "___", "_i", "_ii", "_iii"))
+_NOTEBOOK_HISTORY = re.compile(r"_i?\d+")
 _CODE = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType,
     types.MemberDescriptorType, staticmethod, classmethod, property,
@@ -38,9 +40,9 @@ def roots_of(frames: Sequence[types.FrameType], given: Mapping[str, object], pro
     for name, module in project_modules(project):
         _take_module(roots, name, module)
     for frame in frames:
-        name = frame.f_globals.get("__name__")
-        if variables.is_module(frame) and isinstance(name, str) and vars(sys.modules.get(name, sys)) is not frame.f_globals:
-            _take_variables(roots, name, frame.f_globals)  # run by something that made no module of it
+        module_name = str(frame.f_globals.get("__name__"))
+        if variables.is_module(frame) and vars(sys.modules.get(module_name, sys)) is not frame.f_globals:
+            _take_variables(roots, module_name, frame.f_globals)  # run by something that made no module of it
     return roots
 
 
@@ -71,7 +73,8 @@ def _bind_global(frames: Sequence[types.FrameType], module: str, name: str, valu
 
 def project_modules(project: Path) -> Iterator[tuple[str, types.ModuleType]]:
     """The loaded modules whose source lies in the project, and the program itself; none that was installed."""
-    for name, module in list(sys.modules.items()):
+    modules: list[tuple[str, Any]] = list(sys.modules.items())  # programs put other things there too
+    for name, module in modules:
         if name == "__main__":
             yield name, module
             continue
@@ -109,7 +112,7 @@ def _take_variables(roots: dict[RootKey, object], module: str, namespace: Mappin
     for name, value in list(namespace.items()):
         if not isinstance(name, str) or (name.startswith("__") and name.endswith("__")):
             continue
-        if "get_ipython" in namespace and (name in _NOTEBOOK or (name[:2] == "_i" and name[2:].isdigit()) or (name[0] == "_" and name[1:].isdigit())):
+        if "get_ipython" in namespace and (name in _NOTEBOOK or _NOTEBOOK_HISTORY.fullmatch(name)):
             continue
         if not _left_out(value):
             roots["global", module, name] = value

@@ -33,7 +33,8 @@ FIRST: tuple[Node, ...] = (
 
 ATOMS = ("none", "true", "false", "ellipsis", "notimplemented", "nothing", "int", "bigint", "float", "complex", "str", "bytes", "buffer")
 COMPOSITES = (
-    "list", "tuple", "dict", "defaultdict", "set", "frozenset", "deque", "bytearray", "pyarray", "range", "slice", "value", "packed", "text",
+    "list", "tuple", "dict", "defaultdict", "set", "frozenset", "deque", "bytearray", "pyarray", "range", "slice", "value", "packed",
+    "text",
     "ref", "module", "enum", "obj", "extra", "attrs", "getset", "reduce", "pickle", "live", "adapted", "file",
     "func", "cell", "method", "bmethod", "weakref", "random",
     "npdtype", "npscalar", "nparray", "npobjects", "npmemmap", "npbits", "npgenerator", "npstate", "npseed",
@@ -188,7 +189,8 @@ def _nodes(names: list[str], width: str, parts: list[bytes]) -> list[Node]:
             at += size
         else:
             nodes.append((kind, next(taken)))
-    if at != len(children) or any(next(values[kind], None) is not None for kind in ("int", "float", "complex", "buffer", "str", "bigint", "bytes")):
+    stored = ("int", "float", "complex", "buffer", "str", "bigint", "bytes")
+    if at != len(children) or any(next(values[kind], None) is not None for kind in stored):
         raise ValueError("more values than nodes")
     return nodes
 

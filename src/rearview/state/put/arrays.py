@@ -39,7 +39,7 @@ class Dtype(Kind):
 
     shared = True
 
-    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
         return dtype_of([job.made[number] for number in payload])
 
 
@@ -73,7 +73,7 @@ class Array(InPlace):
                 pass  # only a base that can be written may say so; what is in it is right
         return made
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         job.put_extras(payload[1], made)
 
 
@@ -99,7 +99,7 @@ class Objects(InPlace):
         kind = np.ndarray if payload[0] == NONE else job.named(payload[0])
         return np.ndarray.__new__(kind, job.plain(payload[3]), object) if live is ABSENT else live
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         np = numpy()
         writeable = made.flags.writeable
         if not writeable:
@@ -128,7 +128,7 @@ class MemoryMapped(Kind):
         same = file is not None and plan.fits(live, payload[0], np.ndarray) and os.fspath(file.filename) == plan.plain(payload[2])
         return () if same and live.dtype == dtype and live.shape == shape and live.strides == strides else None
 
-    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:  # noqa: ARG002
+    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
         path = plan.plain(payload[2])
         return None if live is not ABSENT or os.path.exists(path) else f"the memory-mapped file {path} is not there"
 
@@ -155,7 +155,7 @@ class Scalar(Kind):
 
     shared = True
 
-    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
         kind, dtype, data = (job.made[number] for number in payload)
         return scalar_of(kind, dtype, data)
 
@@ -183,7 +183,7 @@ class Bits(InPlace):
     def build(self, job: Job, payload: Any, live: Any) -> Any:
         return job.named(payload[0])(0) if live is ABSENT else live
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         state, seeds = job.made[payload[1]], job.made[payload[2]]
 
         def put() -> None:
@@ -219,7 +219,7 @@ class RandomState(Kind):
         kind, bits = (job.made[number] for number in payload[:2])
         return live if live is not ABSENT and live._bit_generator is bits else kind(bits)
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         waits, number = (job.made[part] for part in payload[2:])
         job.at_last(lambda: made.set_state({**made.get_state(legacy=False), "has_gauss": waits, "gauss": number}))
 

@@ -17,7 +17,7 @@ from rearview.state.tree import NONE
 if TYPE_CHECKING:
     from rearview.state.restore import Job, Plan
 
-def _new(job: Job, plain: type, number: int) -> Any:
+def _new(job: Job, plain: Any, number: int) -> Any:
     """An empty object of the recorded class."""
     return plain() if number == NONE else plain.__new__(job.named(number))
 
@@ -33,17 +33,17 @@ class Container(InPlace):
             return None
         return [*plan.extras(payload[1], live), *self.items(plan, payload[self.items_at :], live)]
 
-    def alike(self, plan: Plan, payload: Any, live: Any) -> bool:  # noqa: ARG002
+    def alike(self, plan: Plan, payload: Any, live: Any) -> bool:
         return True
 
-    def items(self, plan: Plan, numbers: Sequence[int], live: Any) -> Pairs:  # noqa: ARG002
+    def items(self, plan: Plan, numbers: Sequence[int], live: Any) -> Pairs:
         have = list(self.plain.__iter__(live))  # type: ignore[attr-defined]
         return list(zip(numbers, [*have, *[ABSENT] * (len(numbers) - len(have))], strict=False))
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
         return _new(job, self.plain, payload[0]) if live is ABSENT else live
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         self.refill(job, payload, made)
         job.put_extras(payload[1], made)
 
@@ -128,7 +128,7 @@ class FrozenSet(Kind):
             return live
         return frozenset(items) if payload[0] == NONE else frozenset.__new__(job.made[payload[0]], items)
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         job.put_extras(payload[1], made)
 
 
@@ -152,7 +152,7 @@ class Tuple(Kind):
             return live
         return tuple(items) if payload[0] == NONE else tuple.__new__(job.made[payload[0]], items)
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         job.put_extras(payload[1], made)
 
 
@@ -168,13 +168,13 @@ class Dict(InPlace):
         rest = payload[self.items_at :]
         return [*plan.extras(payload[1], live), *self.heads(payload, live), *plan.entries(rest[::2], rest[1::2], live)]
 
-    def heads(self, payload: Any, live: Any) -> Pairs:  # noqa: ARG002
+    def heads(self, payload: Any, live: Any) -> Pairs:
         return ()
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
         return _new_dict(job, self.plain, payload[0]) if live is ABSENT else live
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         rest = payload[self.items_at :]
         fill_dict(job, rest[::2], rest[1::2], made)
         job.put_extras(payload[1], made)
@@ -239,7 +239,7 @@ class Value(Kind):
         plain: Any = type(base)
         return live if live is not ABSENT and plain.__eq__(live, base) is True else plain.__new__(job.made[payload[0]], base)
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         job.put_extras(payload[2], made)
 
 
@@ -248,7 +248,7 @@ class Enum(Kind):
 
     shared = True
 
-    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
         kind, name = job.made[payload[0]], job.made[payload[1]]
         return kind(job.made[payload[2]]) if name is None else kind.__members__[name]
 
@@ -298,7 +298,7 @@ class Text(Kind):
 
     shared = True
 
-    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
         data = bytes(job.bytes_of(payload[1]))
         return data if job.made[payload[0]] == "bytes" else data.decode("utf-8", "surrogatepass")
 
@@ -308,7 +308,7 @@ class ByteArray(Container):
 
     plain = bytearray
 
-    def items(self, plan: Plan, numbers: Sequence[int], live: Any) -> Pairs:  # noqa: ARG002
+    def items(self, plan: Plan, numbers: Sequence[int], live: Any) -> Pairs:
         return ()
 
     def refill(self, job: Job, payload: Any, made: Any) -> None:
@@ -327,7 +327,7 @@ class Array(Container):
     def alike(self, plan: Plan, payload: Any, live: Any) -> bool:
         return bool(plan.plain(payload[2]) == live.typecode)
 
-    def items(self, plan: Plan, numbers: Sequence[int], live: Any) -> Pairs:  # noqa: ARG002
+    def items(self, plan: Plan, numbers: Sequence[int], live: Any) -> Pairs:
         return ()
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
@@ -355,7 +355,8 @@ class Range(Kind):
 
 
 KINDS: dict[str, Kind] = {
-    "list": List(), "tuple": Tuple(), "dict": Dict(), "defaultdict": DefaultDict(), "set": Set(), "frozenset": FrozenSet(), "deque": Deque(),
+    "list": List(), "tuple": Tuple(), "dict": Dict(), "defaultdict": DefaultDict(), "set": Set(), "frozenset": FrozenSet(),
+    "deque": Deque(),
     "bytearray": ByteArray(), "pyarray": Array(), "range": Range(range), "slice": Range(slice), "value": Value(), "enum": Enum(),
     "packed": Packed(), "text": Text(),
 }  # fmt: skip

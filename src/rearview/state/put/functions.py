@@ -36,7 +36,7 @@ class Function(Kind):
         pairs = [(number, value) for number, value in zip(payload[7:10], own, strict=True) if value is not None]
         return [*pairs, *zip(cells, live.__closure__ or (), strict=True)]
 
-    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:  # noqa: ARG002
+    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
         if live is not ABSENT or _code(plan, payload) is not None:
             return None
         return f"the function {plan.plain(payload[1])} of {plan.plain(payload[0])} is not in the code that runs now"
@@ -75,7 +75,7 @@ def _code(plan: Plan, payload: Any) -> types.CodeType | None:
 class Cell(InPlace):
     """What a closure holds; it is written into the live cell, which other closures and a running function may share."""
 
-    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:  # noqa: ARG002
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
         if type(live) is not types.CellType:
             return None
         try:
@@ -83,10 +83,10 @@ class Cell(InPlace):
         except ValueError:
             return ()
 
-    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
         return types.CellType() if live is ABSENT else live
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         value = job.made[payload[0]]
         if payload[0] == NOTHING:
             try:
@@ -102,7 +102,7 @@ class Method(Kind):
 
     shared = True
 
-    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:  # noqa: ARG002
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
         return list(zip(payload, (live.__func__, live.__self__), strict=True)) if type(live) is types.MethodType else None
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
@@ -117,7 +117,7 @@ class BuiltinMethod(Kind):
 
     shared = True
 
-    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:  # noqa: ARG002
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
         return ((payload[0], live.__self__),) if type(live) is types.BuiltinFunctionType else None
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
@@ -134,7 +134,7 @@ class WeakReference(Kind):
 
     shared = True
 
-    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:  # noqa: ARG002
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
         if type(live) is not weakref.ref:
             return None
         target = live()
@@ -160,7 +160,7 @@ class Random(InPlace):
         adopt(job, payload[4:], fresh)
         return fresh
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         fill_attributes(job, payload[4:], made)
         version, packed, gauss = (job.made[number] for number in payload[1:4])
         job.at_last(lambda: random.Random.setstate(made, (version, tuple(array.array("I", packed)), gauss)))

@@ -37,11 +37,11 @@ class Kind:
     shared = False
     """Several nodes may stand for one live object (immutable values: nobody can tell)."""
 
-    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:  # noqa: ARG002
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
         """The children with what is live at their places; None if the live object is none that could take the state."""
         return None
 
-    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:  # noqa: ARG002
+    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
         """Why the restore has to be refused, if it has to."""
         return None
 
@@ -60,7 +60,7 @@ class Kind:
 class InPlace(Kind):
     """Objects that are begun empty, or are the live ones, and filled afterwards: they may lead back to themselves."""
 
-    def early(self, payload: Any) -> Sequence[int]:  # noqa: ARG002
+    def early(self, payload: Any) -> Sequence[int]:
         return ()
 
 

@@ -86,7 +86,7 @@ class Object(InPlace):
 class Extra(InPlace):
     """The attributes of an object whose content is kept elsewhere: put in by the kind of that object."""
 
-    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
         return None
 
 
@@ -96,10 +96,10 @@ class Attributes(InPlace):
     def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
         return plan.entries(payload[1::2], payload[2::2], live) if type(live) is dict else None
 
-    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
         return {} if live is ABSENT else live
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         leave = frozenset(job.made[payload[0]]) if payload[0] != NONE else frozenset()
         fill_dict(job, payload[1::2], payload[2::2], made, leave)
 
@@ -121,7 +121,7 @@ class GetSet(InPlace):
         kind = job.named(payload[0])
         return kind.__new__(kind) if live is ABSENT else live
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         made.__setstate__(job.made[payload[1]])
 
 
@@ -158,7 +158,7 @@ class Reduced(Kind):
                 return live
         return function(*args)
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         state, items, pairs, setter = (job.made[number] for number in payload[3:])
         if items is not None and items is not ABSENT:
             made[:] = items
@@ -204,16 +204,16 @@ class Reference(Kind):
 
     shared = True
 
-    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:  # noqa: ARG002
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
         return ()
 
-    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:  # noqa: ARG002
+    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
         return plan.names.problems.get(number) if plan.names.of(number, live) is ABSENT else None
 
-    def early(self, payload: Any) -> Sequence[int]:  # noqa: ARG002
+    def early(self, payload: Any) -> Sequence[int]:
         return ()
 
-    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
         raise AssertionError("names are found before anything is made")
 
 
@@ -222,7 +222,7 @@ class Module(Kind):
 
     shared = True
 
-    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:  # noqa: ARG002
+    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
         name = plan.plain(payload[0])
         try:
             importlib.import_module(name)
@@ -230,7 +230,7 @@ class Module(Kind):
             return f"the module {name} cannot be imported ({type(problem).__name__}: {problem})"
         return None
 
-    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
         return sys.modules[job.made[payload[0]]]
 
 
@@ -239,7 +239,7 @@ class Live(Kind):
 
     shared = True
 
-    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:  # noqa: ARG002
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
         return ()
 
     def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
@@ -247,7 +247,7 @@ class Live(Kind):
             plan.note(number, str(plan.plain(payload[0])), f"{plan.plain(payload[1])}; there is none now")
         return None
 
-    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
         return live
 
 

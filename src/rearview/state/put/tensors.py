@@ -68,7 +68,7 @@ class LayoutKind(Kind):
 
     shared = True
 
-    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
         return Layout([job.made[number] for number in payload])
 
 
@@ -123,7 +123,7 @@ class Tensor(InPlace):
         grad = live.grad
         return [*_attributes(payload[5], live), *([(payload[4], grad)] if grad is not None else [])]
 
-    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:  # noqa: ARG002
+    def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
         dtype = plan.plain(plan.nodes[payload[1]][1][0])
         return None if hasattr(torch_(), dtype) else f"this torch has no dtype {dtype}"
 
@@ -146,7 +146,7 @@ class Tensor(InPlace):
         adopt(job, [payload[5]], fresh)
         return fresh
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         put_attributes(job, payload[5], made)
         put_grad(job, payload[4], made)
 
@@ -203,7 +203,7 @@ class Sparse(InPlace):
         adopt(job, [payload[4]], fresh)
         return fresh
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         put_attributes(job, payload[4], made)
         put_grad(job, payload[3], made)
 
@@ -214,7 +214,7 @@ class Quantized(Kind):
     def early(self, payload: Any) -> Sequence[int]:
         return [payload[1], *payload[4:]]
 
-    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
         torch = torch_()
         layout: Layout = job.made[payload[1]]
         offset, scheme, scale, zero, axis = (job.made[number] for number in payload[4:])
@@ -230,19 +230,19 @@ class Quantized(Kind):
         adopt(job, [payload[3]], fresh)
         return fresh
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         put_attributes(job, payload[3], made)
 
 
 class Meta(Kind):
     """A tensor without memory. Payload: class, layout, flags, attributes."""
 
-    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
         layout: Layout = job.made[payload[1]]
         plain = torch_().empty_strided(layout.shape, layout.strides, dtype=layout.dtype, device="meta")
         return of_class(job, payload[0], plain, bool(job.made[payload[2]] & REQUIRES_GRAD))
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         put_attributes(job, payload[3], made)
 
 
@@ -259,14 +259,14 @@ class Lazy(Kind):
         made = kind(requires_grad, device, getattr(torch_(), dtype)) if kind.__name__ == "UninitializedParameter" else kind()
         return made
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         put_attributes(job, payload[4], made)
 
 
 class Storage(Kind):
     """A storage that the program holds by itself."""
 
-    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:  # noqa: ARG002
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
         return () if type(live) is torch_().UntypedStorage else None
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
@@ -284,7 +284,7 @@ class Generator(InPlace):
     def build(self, job: Job, payload: Any, live: Any) -> Any:
         return torch_().Generator(job.plain(payload[0])) if live is ABSENT else live
 
-    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:  # noqa: ARG002
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         state = torch_().frombuffer(bytearray(job.plain(payload[1])), dtype=torch_().uint8)
         job.at_last(lambda: made.set_state(state))
 
@@ -294,7 +294,7 @@ class SmallValue(Kind):
 
     shared = True
 
-    def build(self, job: Job, payload: Any, live: Any) -> Any:  # noqa: ARG002
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
         return small_value([job.made[number] for number in payload])
 
 

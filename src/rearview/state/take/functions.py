@@ -69,7 +69,7 @@ def take_method(walk: Walk, value: types.MethodType) -> Node:
 
 def take_builtin(walk: Walk, value: types.BuiltinFunctionType) -> Node:
     """A function written in C: by its name, or as a method of the object it belongs to."""
-    owner = value.__self__
+    owner: Any = value.__self__
     if owner is None or isinstance(owner, types.ModuleType):
         module = value.__module__ or getattr(owner, "__name__", None)
         return ("ref", walk.slots((module, value.__qualname__)))

@@ -112,7 +112,7 @@ def take_reduced(walk: Walk, value: Any) -> Node:
     answer = reduced(value)
     if isinstance(answer, str):
         return ("ref", [walk.slot(_module_of(value, answer)), walk.slot(answer)])
-    function, args, state, items, pairs, setter = (*answer, *[None] * (6 - len(answer)))
+    function, args, state, items, pairs, setter = [*answer, None, None, None, None][:6]
     parts = [type(value), function, args, state, None if items is None else list(items), None if pairs is None else list(pairs), setter]
     walk.keep.append(parts)
     return ("reduce", walk.slots(parts))

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rearview.state.take.attributes import attributes
-from rearview.state.tree import NONE, Node
 from rearview.state.take.walk import Taker, Uncapturable, Walk
+from rearview.state.tree import NONE, Node
 
 PACK_FROM = 64
 """Shorter lists are not worth a packing of their own."""
@@ -178,7 +178,8 @@ _DERIVED: tuple[tuple[type, Taker], ...] = (
     (enum.Enum, take_enum),
     (list, take_list), (tuple, take_tuple), (dict, take_dict), (set, take_set), (frozenset, take_frozenset),
     (collections.deque, take_deque), (bytearray, take_bytearray), (array.array, take_array),
-    (int, _take_value(int)), (str, _take_value(str)), (float, _take_value(float)), (bytes, _take_value(bytes)), (complex, _take_value(complex)),
+    (int, _take_value(int)), (str, _take_value(str)), (float, _take_value(float)),
+    (bytes, _take_value(bytes)), (complex, _take_value(complex)),
 )  # fmt: skip
 
 

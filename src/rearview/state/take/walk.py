@@ -26,7 +26,7 @@ LONG_TEXT = 1 << 16
 _I64_MIN, _I64_MAX = -(2**63), 2**63 - 1
 
 
-class Uncapturable(Exception):  # noqa: N818 (not an error: the object is kept live and listed)
+class Uncapturable(Exception):
     """Raised by a taker: this object cannot be kept, and why."""
 
 
@@ -155,7 +155,7 @@ class Walk:
         nbytes = memoryview(data).nbytes
         if nbytes <= INLINE_BYTES:
             return self.slot(bytes(data))
-        address = (ctypes.cast(data, ctypes.c_void_p).value or 0) if isinstance(data, bytes) else data.buffer_info()[0]
+        address = (ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0) if isinstance(data, bytes) else data.buffer_info()[0]
         return self.buffer(("private", len(self.buffers)), nbytes, data, address, private=True)
 
     def buffer(
