@@ -20,6 +20,9 @@ from rearview.state.tree import NONE, NOTHING, Node, RootKey, Tree, is_atom
 _MODULE_PARTS = frozenset(("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"))
 _OPTIMIZER_PARTS = frozenset(("state", "param_groups", "defaults"))
 _KEEP = frozenset(("packed", "text", "range", "slice", "layout"))
+_NO_KEYS = frozenset(
+    ("obj", "list", "dict", "set", "deque", "defaultdict", "bytearray", "pyarray", "nparray", "npobjects", "reduce", "attrs", "random", "file")
+)
 _TENSORS = frozenset(("tensor", "sparse", "quantized", "meta", "layout"))
 _ARRAYS = frozenset(("nparray", "npobjects", "npscalar", "npdtype"))
 
@@ -104,7 +107,7 @@ class _View:
     def _key(self, number: int) -> int:
         """A key that can be one: an object that is not a value is named by its kind and number."""
         kind, payload = self.old[number]
-        if kind in ("obj", "list", "dict", "set", "deque", "defaultdict", "bytearray", "pyarray", "nparray", "reduce", "attrs", "random", "file"):
+        if kind in _NO_KEYS:
             return self._text(f"<{kind} {number}>")
         if kind in ("getset", "adapted", "cell", "weakref", "npgenerator"):
             inner = self._through(number)

@@ -247,7 +247,7 @@ class Job:
         self._last: list[Callable[[], object]] = []
 
     def make(self, root: int) -> None:
-        """Make a node and all it needs, without recursion: first what it cannot begin without, then itself, then the rest, then its content."""
+        """Make a node and all it needs, without recursion: what it cannot begin without, then itself, the rest, its content."""
         nodes, made, begun = self.tree.nodes, self.made, self._begun
         stack: list[tuple[int, int]] = [(root, 0)]
         while stack:

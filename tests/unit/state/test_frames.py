@@ -36,11 +36,11 @@ class Steps:
 def test_variables_of_a_function_with_cells_and_unbound_ones() -> None:
     def outer() -> dict[str, Any]:
         count = 1
-        total = 2.5
+        total = 2.5  # noqa: F841
 
         def inner() -> dict[str, Any]:
             nonlocal count
-            text = "a"
+            text = "a"  # noqa: F841
             if count < 0:
                 never = 1
                 del never
@@ -112,7 +112,7 @@ def test_variables_are_written_from_inside_next() -> None:
         seen = []
         count, best = 0, None
         for x in Steps({"count": 5, "best": [1], "later": "set", "unknown": 1}):
-            seen.append((x, count, best, later))  # noqa: F821
+            seen.append((x, count, best, later))  # noqa: F821, PERF401
         later = "end" if not seen else later  # noqa: F821
         return seen[0], count, later
 

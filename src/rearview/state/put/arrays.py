@@ -61,8 +61,9 @@ class Array(InPlace):
         else:
             target = job.memory.targets[job.tree.nodes[payload[2]][1]]
             dtype, shape, strides, offset, _ = (job.plain(number) for number in payload[3:8])
-            if payload[0] == NONE and target.array is not None and target.array.dtype == dtype and target.array.shape == shape and offset == 0:
-                made = target.array
+            own = target.array if payload[0] == NONE and offset == 0 else None
+            if own is not None and own.dtype == dtype and own.shape == shape and own.strides == strides:
+                made = own
             else:
                 kind = np.ndarray if payload[0] == NONE else job.named(payload[0])
                 made = over(kind, target.flat_array(), dtype, shape, strides, offset)

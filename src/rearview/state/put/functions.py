@@ -186,5 +186,6 @@ class File(Kind):
 
 
 KINDS: dict[str, Kind] = {
-    "func": Function(), "cell": Cell(), "method": Method(), "bmethod": BuiltinMethod(), "weakref": WeakReference(), "random": Random(), "file": File(),
+    "func": Function(), "cell": Cell(), "method": Method(), "bmethod": BuiltinMethod(), "weakref": WeakReference(),
+    "random": Random(), "file": File(),
 }  # fmt: skip

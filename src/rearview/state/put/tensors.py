@@ -256,8 +256,7 @@ class Lazy(Kind):
         kind, dtype, device, requires_grad = (job.made[number] for number in payload[:4])
         if live is not ABSENT:
             return live
-        made = kind(requires_grad, device, getattr(torch_(), dtype)) if kind.__name__ == "UninitializedParameter" else kind()
-        return made
+        return kind(requires_grad, device, getattr(torch_(), dtype)) if kind.__name__ == "UninitializedParameter" else kind()
 
     def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         put_attributes(job, payload[4], made)
@@ -299,6 +298,7 @@ class SmallValue(Kind):
 
 
 KINDS: dict[str, Kind] = {
-    "tensor": Tensor(), "layout": LayoutKind(), "sparse": Sparse(), "quantized": Quantized(), "meta": Meta(), "lazy": Lazy(), "storage": Storage(),
+    "tensor": Tensor(), "layout": LayoutKind(), "sparse": Sparse(), "quantized": Quantized(), "meta": Meta(), "lazy": Lazy(),
+    "storage": Storage(),
     "tgen": Generator(), "tvalue": SmallValue(),
 }  # fmt: skip

@@ -43,7 +43,8 @@ def take_array(walk: Walk, value: Any) -> Node:
         if value.dtype != object:
             raise Uncapturable("an array whose fields are objects")
         items = walk.slots(value[index] for index in np.ndindex(value.shape))
-        return ("npobjects", [*kind, *walk.slots((value.dtype, tuple(value.shape), tuple(value.strides))), walk.slot(bool(value.flags.writeable)), *items])
+        head = walk.slots((value.dtype, tuple(value.shape), tuple(value.strides), bool(value.flags.writeable)))
+        return ("npobjects", [*kind, *head, *items])
     mapped = mapped_file(value)
     if mapped is not None:
         return _take_memmap(walk, value, mapped, kind)
