@@ -55,7 +55,7 @@ SETTINGS: tuple[Setting, ...] = (
 NOT_SETTINGS = ("REARVIEW_DIR", "REARVIEW_RUN", "REARVIEW_RESUME", "REARVIEW_DEBUG")
 """Variables of ours that are no settings: where the store is, the mark a run leaves for its children, what is to be resumed, tracebacks."""
 
-_BY_NAME = {setting.name: setting for setting in SETTINGS}
+BY_NAME = {setting.name: setting for setting in SETTINGS}
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -74,7 +74,7 @@ class Settings:
         return self.origins[name]
 
 
-DEFAULTS = Settings({setting.name: setting.default for setting in SETTINGS}, dict.fromkeys(_BY_NAME, "default"))
+DEFAULTS = Settings({setting.name: setting.default for setting in SETTINGS}, dict.fromkeys(BY_NAME, "default"))
 """Every setting as it is when nobody sets it."""
 
 
@@ -88,7 +88,7 @@ def overlaid(settings: Settings, wishes: Mapping[str, object], where: str) -> Se
     values, origins = dict(settings.values), dict(settings.origins)
     for name, raw in wishes.items():
         if raw is not None:
-            values[name] = _from_toml(_BY_NAME[name], raw, where)
+            values[name] = _from_toml(BY_NAME[name], raw, where)
             origins[name] = where
     return Settings(values, origins)
 
@@ -99,9 +99,9 @@ def load(project: Path | None, environ: Mapping[str, str] | None = None) -> Sett
     values: dict[str, Value] = {setting.name: setting.default for setting in SETTINGS}
     origins = dict.fromkeys(values, "default")
     for key, raw in _pyproject(project).items():
-        setting = _BY_NAME.get(key)
+        setting = BY_NAME.get(key)
         if setting is None:
-            raise ConfigError(f"[tool.rearview] in pyproject.toml has an unknown key {key!r}{_near(key, list(_BY_NAME))}")
+            raise ConfigError(f"[tool.rearview] in pyproject.toml has an unknown key {key!r}{_near(key, list(BY_NAME))}")
         values[key] = _from_toml(setting, raw)
         origins[key] = "pyproject.toml"
     by_env = {setting.env: setting for setting in SETTINGS}
@@ -125,9 +125,9 @@ def flags(pairs: Sequence[str]) -> dict[str, str]:
     variables = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
-        setting = _BY_NAME.get(name)
+        setting = BY_NAME.get(name)
         if setting is None or not equals:
-            raise ConfigError(f"--set takes NAME=VALUE with a known setting, not {pair!r}{_near(name, list(_BY_NAME))}")
+            raise ConfigError(f"--set takes NAME=VALUE with a known setting, not {pair!r}{_near(name, list(BY_NAME))}")
         _from_text(setting, text)
         variables[setting.env] = text
     return variables

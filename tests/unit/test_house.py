@@ -34,7 +34,7 @@ MAY_WRITE_FILES = {
 
 MAY_START_PROGRAMS = {
     "versions/git.py": "starts git",
-    "cli/run.py": "starts the user's script",
+    "cli/starting.py": "starts the user's script",
 }
 
 MAY_RUN_CODE = {

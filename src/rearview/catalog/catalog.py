@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rearview.catalog.asking.choose import Asking
     from rearview.catalog.checkpoints import CheckpointInfo
     from rearview.catalog.detail import RunDetail
+    from rearview.catalog.overlap import Overlap
     from rearview.catalog.retention import Retention
     from rearview.plan.policies import Policy
 
@@ -98,6 +99,19 @@ class Catalog:
         def look(places: Places) -> RunDetail:
             run = self._resolve(places.sources, ref)
             return detail(self.store, places, self._describe(places.sources, [run])[0])
+
+        return self._again(look)
+
+    def overlap(self, ref: str) -> Overlap | None:
+        """What the attempts of a run logged in common, compared; None for a run with one attempt."""
+        from rearview.catalog.detail import facts_of
+        from rearview.catalog.overlap import compare
+
+        def look(places: Places) -> Overlap | None:
+            run = self._resolve(places.sources, ref)
+            if len({name.attempt for name, _ in places.sources.of_run(run)}) < 2:
+                return None
+            return compare(places, run, facts_of(places, run))
 
         return self._again(look)
 

@@ -9,6 +9,7 @@ from typing import Any
 from rearview.catalog import checkpoints
 from rearview.catalog.asking.engine import literal
 from rearview.catalog.checkpoints import CheckpointInfo
+from rearview.catalog.overlap import Attempt, Overlap, attempts_of, compare
 from rearview.catalog.runs import SUPERVISOR, RunInfo, process_order
 from rearview.catalog.tables.places import Places, Shape
 from rearview.catalog.tables.types import FLOAT, INT, gather
@@ -97,6 +98,9 @@ class RunDetail:
     """Names logged as not expected to repeat."""
     lost: int = 0
     """Records that could not be written."""
+    attempts: list[Attempt] = field(default_factory=list)
+    overlap: Overlap | None = None
+    """What several attempts logged in common; None if there is one."""
     cadence: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Block to what its checkpoints cost: M, C, n, k, c, share, eps, every, as the main process last said."""
     checkpoints: KeptStates | None = None
@@ -111,7 +115,11 @@ def detail(store: Store, places: Places, info: RunInfo) -> RunDetail:
         run_json = {}
     environment, git = run_json.get("environment"), run_json.get("git")
     found = RunDetail(info, run_json, dict(environment) if isinstance(environment, dict) else {}, git if isinstance(git, dict) else None)
-    for name, fact in _facts(places, info.run):
+    facts = facts_of(places, info.run)
+    found.attempts = attempts_of(places, info.run, facts)
+    if len(found.attempts) > 1:
+        found.overlap = compare(places, info.run, facts)
+    for name, fact in facts:
         _take(found, fact)
         if fact["fact"] == "cadence" and name.writer == MAIN_PROCESS:
             found.cadence[str(fact.get("block"))] = {key: value for key, value in fact.items() if key not in ("fact", "block")}
@@ -147,7 +155,7 @@ def _decisions(some: Iterable[CheckpointInfo]) -> int:
     return len({one.decision for one in some})
 
 
-def _facts(places: Places, run: RunId) -> list[tuple[PartName, dict[str, Any]]]:
+def facts_of(places: Places, run: RunId) -> list[tuple[PartName, dict[str, Any]]]:
     """The facts of a run's journals with the part each is from, in order."""
     found: list[tuple[PartName, int, dict[str, Any]]] = []
     for segment, mine in places.sources.taken:

@@ -61,6 +61,8 @@ class RunInfo:
     """The arguments that were given, not left at their default."""
     lost: int = 0
     """Records that could not be written: the disk was full or failed."""
+    attempts: int = 1
+    """How often it was started: a resume adds one."""
 
 
 Parts = Sequence[tuple[PartName, dict[str, Any]]]
@@ -126,6 +128,7 @@ def describe(store: Store, run: RunId, facts: dict[str, Any], parts: Parts, aliv
         place=facts.get("place") or 0, parent=parent["run"] if parent else None,
         argv=facts.get("argv") or [], given=frozenset(name for name, (_, given) in args.items() if given),
         lost=sum(_lost(entry["facts"].get("end") or {}) for _, entry in parts),
+        attempts=len({name.attempt for name, _ in parts}) or 1,
     )  # fmt: skip
 
 
@@ -135,22 +138,32 @@ def _lost(end: dict[str, Any]) -> int:
 
 
 def status_of(parts: Parts, alive: Alive, now_wall: float) -> Status:
-    """How the run stands, by its ranks' main processes in their last attempt."""
-    mains: dict[str, list[tuple[PartName, dict[str, Any]]]] = {}
-    exits = []
+    """How the run stands, by its ranks' main processes in its last attempt. Time between attempts does not count."""
+    mains: dict[int, dict[str, list[dict[str, Any]]]] = {}
+    exits: dict[int, list[dict[str, Any]]] = {}
     for name, entry in parts:
         if name.writer == SUPERVISOR:
             if "exit" in entry["facts"]:
-                exits.append(entry["facts"]["exit"])
+                exits.setdefault(name.attempt, []).append(entry["facts"]["exit"])
         elif "." not in name.writer:
-            mains.setdefault(name.writer, []).append((name, entry))
-    return decide([_main(theirs) for theirs in mains.values()], exits, alive, now_wall)
+            mains.setdefault(name.attempt, {}).setdefault(name.writer, []).append(entry)
+    last = max(mains, default=1)
+    found = decide([_main(theirs) for theirs in mains.get(last, {}).values()], exits.get(last, []), alive, now_wall)
+    earlier = [
+        decide([_main(theirs) for theirs in writers.values()], (), _nobody, now_wall).duration_s
+        for attempt, writers in mains.items()
+        if attempt < last
+    ]
+    before = sum(spent for spent in earlier if spent is not None)
+    return found if found.duration_s is None else Status(found.status, found.detail, found.duration_s + before)
 
 
-def _main(parts: list[tuple[PartName, dict[str, Any]]]) -> MainProcess:
-    last_attempt = max(name.attempt for name, _ in parts)
-    first_hello = _hello(min(parts, key=lambda part: part[0])[1])
-    entries = [entry for name, entry in parts if name.attempt == last_attempt]
+def _nobody(_process: ProcessIdentity, _heard: float | None) -> bool:
+    """Of an attempt that another one followed, nobody lives."""
+    return False
+
+
+def _main(entries: list[dict[str, Any]]) -> MainProcess:
     hello = next((_hello(entry) for entry in reversed(entries) if _hello(entry)), {})
     heard = [_number(hello.get("wall"))]
     if heard[0] is not None:
@@ -158,6 +171,7 @@ def _main(parts: list[tuple[PartName, dict[str, Any]]]) -> MainProcess:
     heard += [_number(entry["facts"].get("tick", {}).get("wall")) for entry in entries]
     ends = [entry["facts"]["end"] for entry in entries if "end" in entry["facts"]]
     last_heard = max((wall for wall in heard if wall is not None), default=None)
+    first_hello = next((_hello(entry) for entry in entries if _hello(entry)), {})
     return MainProcess(_identity(hello), _number(first_hello.get("wall")), ends[-1] if ends else None, last_heard)
 
 

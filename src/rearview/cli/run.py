@@ -1,28 +1,18 @@
-"""`rearview run`: start a script with recording from the beginning, and pass on how it ended.
-
-The script runs in a child of its own, so that even a kill is seen. Signals sent to this process reach it.
-"""
+"""`rearview run`: start a script with recording from the beginning, and pass on how it ended."""
 
 from __future__ import annotations
 
-import json
 import os
-import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
-from types import FrameType
 
 import click
 
 from rearview import config
-from rearview.errors import NotFound, RearviewError, UsageError
-from rearview.record import arguments, supervise
+from rearview.cli import starting
+from rearview.errors import NotFound, UsageError
+from rearview.record import arguments
 from rearview.store import layout
 
-_FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
 _LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner", "deepspeed")
 _VALUED = ("--name", "--tag", "--arg", "--notes")
 
@@ -91,7 +81,7 @@ def command(ctx: click.Context, name: str | None, tags: tuple[str, ...], notes: 
     wishes: dict[str, object] = {"arg": arguments.parse_pairs(pairs, "--arg"), "name": name, "tags": list(tags), "notes": notes}
     start = Path(target).resolve().parent if not is_module else Path.cwd()
     _check(start)
-    ctx.exit(_pass_on(_supervise(wishes, target, rest, is_module, start)))
+    ctx.exit(starting.pass_on(starting.supervise_child(starting.Start(target, rest, is_module, wishes, start))))
 
 
 def _check(start: Path) -> None:
@@ -104,78 +94,3 @@ def _check(start: Path) -> None:
         layout.locate(start)
     except NotFound:
         pass  # the script makes one
-
-
-def _supervise(wishes: dict[str, object], target: str, rest: list[str], is_module: bool, start: Path) -> int:
-    """Start the script, hand signals through, note how it ended if it did not say so itself."""
-    interpreter = [sys.executable, *subprocess._args_from_interpreter_flags()]  # type: ignore[attr-defined]
-    launcher = str(Path(supervise.__file__).with_name("launch.py"))
-    hear, tell = os.pipe()  # the launcher says which store it found
-    os.set_inheritable(tell, True)
-    told = json.dumps({**wishes, "interpreter": interpreter, "tell": tell, "launcher": os.getppid()})
-    environ = dict(os.environ)
-    # An unset hash seed cannot be learned afterwards: choose it here, as the interpreter would, and it is recorded.
-    environ.setdefault("PYTHONHASHSEED", str(random.SystemRandom().randrange(1, 2**32)))
-    began = time.time()
-    child: subprocess.Popen[bytes] | None = None
-    early: list[int] = []
-
-    def forward(number: int, _frame: FrameType | None) -> None:
-        if number in (signal.SIGINT, signal.SIGQUIT) and _at_a_terminal():
-            return  # the terminal sends it to the script as well
-        if child is None:
-            early.append(number)
-        else:
-            child.send_signal(number)
-
-    for name in _FORWARDED:
-        number = getattr(signal, name)
-        if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup`: the script is to ignore it too
-            signal.signal(number, forward)
-    words = [*interpreter, launcher, told, "module" if is_module else "script", target, *rest]
-    child = subprocess.Popen(words, env=environ, close_fds=False)  # what was opened for the script (`3<file`, `<(...)`) stays open
-    os.close(tell)
-    for number in early:
-        child.send_signal(number)
-    code = child.wait()
-    try:
-        supervise.note_exit(os.fsdecode(_read(hear)), start, child.pid, began, code)
-    except (OSError, RearviewError) as problem:
-        click.echo(f"rearview: how the run ended could not be noted: {problem}", err=True)
-    return code
-
-
-def _read(hear: int) -> bytes:
-    """What the launcher said. It let go of its end before the script began, so this never waits."""
-    with open(hear, "rb") as pipe:
-        return pipe.read()
-
-
-def _at_a_terminal() -> bool:
-    """Whether this process is in the foreground of a terminal: then the script, in the same group, gets Ctrl-C by itself."""
-    try:
-        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return False
-    finally:
-        os.close(terminal)
-
-
-def _pass_on(code: int) -> int:
-    """Exit as the script did; die of the signal it died of."""
-    if code >= 0:
-        return code
-    number = -code
-    sys.stdout.flush()
-    sys.stderr.flush()
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one core dump is enough
-    if number != signal.SIGKILL:
-        signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
-    return 128 + number

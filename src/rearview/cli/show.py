@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import cadence, metrics, options, output, runs, screen, tables, text
+from rearview.cli import attempts, cadence, metrics, options, output, runs, screen, tables, text
 from rearview.errors import EXIT_DIFFERENCES, EXIT_OK
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def page(run: RunInfo, detail: RunDetail, found: Sequence[metrics.Metric], view:
     lines += _section("args", tables.facts(args, inner), view)
     also = tables.wrap(f"also logged by other processes: {', '.join(map(text.escape, others))}", inner.width) if others else []
     lines += _section("metrics", metrics.table(found, inner) + also, view)
+    lines += _section("attempts", attempts.listing(detail.attempts, runs.how_it_ended(run), inner), view)
     lines += _section("checkpoints", cadence.lines(detail, inner), view)
     lines += _section("exception", _exception(detail), view)
     lines += _section("environment", tables.facts(_environment(detail.environment, inner.width), inner, label=14), view)
@@ -174,7 +175,8 @@ def _processes(detail: RunDetail, view: screen.Screen) -> list[str]:
 
 def _remarks(detail: RunDetail, view: screen.Screen) -> list[str]:
     """What did not go as one might think: one sentence each."""
-    said = [f"{one.get('name')} could not be stored: {one.get('type')}" for one in detail.unstorable]
+    said = attempts.sentences(detail.overlap, detail.info.status == "finished")
+    said += [f"{one.get('name')} could not be stored: {one.get('type')}" for one in detail.unstorable]
     if detail.unasked:
         said.append(f"given, but the program never asked for it: {', '.join(detail.unasked)}")
     said += [f"{one.get('path')}: {one.get('why')}" for one in detail.sources]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-_VARIABLES = (
+VARIABLES = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_WAIT_POLICY", "KMP_AFFINITY", "CUDA_VISIBLE_DEVICES",
     "CUBLAS_WORKSPACE_CONFIG", "PYTHONHASHSEED", "PYTHONPATH",
     "TF_DETERMINISTIC_OPS", "XLA_FLAGS", "JAX_PLATFORMS", "VIRTUAL_ENV", "CONDA_DEFAULT_ENV",
@@ -29,7 +29,7 @@ def at_start(environ: Mapping[str, str]) -> dict[str, Any]:
         "cpu": _cpu(),
         "cores": os.cpu_count(),
         "usable_cores": _usable_cores(),
-        "variables": {name: environ[name] for name in _VARIABLES if name in environ},
+        "variables": {name: environ[name] for name in VARIABLES if name in environ},
         "packages": packages(),
     }
 
@@ -63,7 +63,7 @@ def at_end() -> dict[str, Any]:
     return facts
 
 
-_ESSENTIAL = ("torch", "numpy", "tensorflow", "jax", "jaxlib")
+ESSENTIAL = ("torch", "numpy", "tensorflow", "jax", "jaxlib")
 """Packages whose version changes numbers."""
 
 
@@ -76,7 +76,7 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     cores = "usable_cores" if "usable_cores" in then else "cores"
     if then.get(cores) and now.get(cores) and then[cores] != now[cores]:
         said.append(f"{then[cores]} cores could be used and now {now[cores]}: libraries start as many threads, unless told otherwise")
-    for name in _ESSENTIAL:
+    for name in ESSENTIAL:
         before, after = (side.get("packages", {}).get(name) for side in (then, now))
         if before and before != after:
             said.append(f"{name} was {before} and is {after}" if after else f"{name} {before} is not installed here")

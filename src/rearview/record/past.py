@@ -5,6 +5,7 @@ For the training process, which must not reach the catalog: reads journal parts 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,10 @@ class Past:
     """Files opened for writing: path, mode, size before."""
     removed: list[str] = field(default_factory=list)
     """What was deleted before the loop."""
+    inputs: list[list[Any]] = field(default_factory=list)
+    """Files opened: path, `r` or `w`, size, mtime in ns, inode."""
+    environment: dict[str, Any] = field(default_factory=dict)
+    """What it ran in, as far as it came to say so."""
 
 
 def is_main(writer: str) -> bool:
@@ -107,17 +112,46 @@ def look(store: Store, run: RunId) -> Past:
     """Everything about a run that is to be gone on with."""
     status, attempt, heard = status_of(store, run)
     facts = runs.read_run(store, run)
-    found = Past(run, facts, status, attempt, heard, facts.get("version"))
+    found = Past(run, facts, status, attempt, heard, facts.get("version"), environment=dict(facts.get("environment") or {}))
     for name, path in sorted(parts_of(store.run(run)), key=_in_order):
         if not is_main(name.writer):
             continue
-        for fact in facts_in(path, "version", "outputs"):
-            if fact["fact"] == "version":
-                found.version = fact.get("version")
-            else:
-                found.opened += [list(one) for one in fact.get("files") or ()]
-                found.removed += [str(one) for one in fact.get("removed") or ()]
+        for fact in facts_in(path, "version", "outputs", "inputs", "environment"):
+            _take(found, fact)
     return found
+
+
+def _take(found: Past, fact: dict[str, Any]) -> None:
+    kind = fact.pop("fact")
+    if kind == "version":
+        found.version = fact.get("version")
+    elif kind == "inputs":
+        found.inputs += [list(one) for one in fact.get("files") or ()]
+    elif kind == "environment":
+        found.environment.update(fact)
+    else:
+        found.opened += [list(one) for one in fact.get("files") or ()]
+        found.removed += [str(one) for one in fact.get("removed") or ()]
+
+
+def changed_inputs(found: Past, project: Path) -> list[str]:
+    """Files that the run only read and that are not as they were: another size or time, or gone."""
+    seen: dict[str, list[Any]] = {}
+    for row in found.inputs:
+        if len(row) >= 4:
+            seen[str(row[0])] = row if row[1] != "r" or seen.get(str(row[0]), row)[1] == "r" else seen[str(row[0])]
+    own = {str(row[0]) for row in found.opened}
+    changed = []
+    for path, (_, mode, size, mtime_ns, *_) in seen.items():
+        if mode != "r" or size is None or path in own:
+            continue
+        try:
+            facts = os.stat(os.path.join(project, path))
+            if (facts.st_size, facts.st_mtime_ns) != (size, mtime_ns):
+                changed.append(path)
+        except OSError:
+            changed.append(path)
+    return changed
 
 
 def _in_order(part: tuple[PartName, Path]) -> tuple[int, str, int]:
