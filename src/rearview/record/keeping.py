@@ -18,6 +18,7 @@ from rearview.record.cadence import AdaptivePeriod
 from rearview.record.loops import Node
 from rearview.record.materialize import Job, Materializer, is_of_the_disk, is_void
 from rearview.record.outputs import Outputs
+from rearview.record.reserve import Reserve
 from rearview.record.say import say
 from rearview.record.scope import Roots, Scope
 from rearview.state import streams
@@ -42,6 +43,8 @@ class Keeping:
         self.settings = recorder.settings
         self.periods: dict[str, AdaptivePeriod] = {}
         self.materializer = Materializer(recorder.store, self._over)
+        self._reserve = Reserve(recorder.store)
+        recorder.journal.make_room = self._reserve.give_back
         self.outputs = Outputs(recorder.project, recorder.store.root)
         self.number = 0
         several = (recorder.world or 1) > 1
@@ -226,6 +229,7 @@ class Keeping:
             say(f"run {self.recorder.run}: the last checkpoint was given up, the one before it stands")
         self.materializer.rest()
         self._account_results()
+        self._reserve.end()
 
 
 def _partial(where: str, kind: str, why: str) -> str:

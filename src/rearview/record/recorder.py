@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import struct
 import sys
 import threading
 import time
@@ -26,6 +25,7 @@ from rearview.record import loops, process
 from rearview.record.arguments import Given
 from rearview.record.definitions import Definitions, Left, Named, Waiting
 from rearview.record.loops import Loop, Node
+from rearview.record.packing import FLOAT_FRAME, FLOAT_LENGTH, HEAD, pack_float, pack_int
 from rearview.record.process import Moment
 from rearview.record.trouble import Refusals, Trouble, is_ours
 from rearview.record.values import storable, without_dimensions
@@ -38,13 +38,6 @@ if TYPE_CHECKING:
     from rearview.record.keeping import Keeping
     from rearview.record.reaching import Reach
 
-_HEAD = struct.Struct("<BBII")
-"""The first fields of a record that stay the same for a name in a block: kind, flags, name id, block id."""
-_FLOAT_RECORD = struct.Struct(f"<II{_HEAD.size}sQIQcd")
-_FLOAT_LENGTH = _FLOAT_RECORD.size - frames.TAIL.size
-_FLOAT_FRAME = _FLOAT_RECORD.size + frames.CRC.size
-_pack_float = _FLOAT_RECORD.pack
-_pack_int = struct.Struct(f"<II{_HEAD.size}sQIQcq").pack
 _pack_crc = frames.CRC.pack
 _now = time.monotonic_ns
 _write = os.write
@@ -137,9 +130,9 @@ class Recorder:
             try:
                 head = node.heads.get(name)
                 if kind is float:
-                    pack, tag = _pack_float, b"f"
+                    pack, tag = pack_float, b"f"
                 elif kind is int and -_INT64 <= value < _INT64:  # type: ignore[operator]
-                    pack, tag = _pack_int, b"i"
+                    pack, tag = pack_int, b"i"
                 else:
                     head = None
                 if (
@@ -158,11 +151,14 @@ class Recorder:
                 counts[name] = ordinal + 1
                 journal = self.journal
                 sequence = journal.sequence
-                rest = pack(_FLOAT_LENGTH, sequence, head, node.iteration, ordinal, (_now() - self._t0) // 1000, tag, value)
+                rest = pack(FLOAT_LENGTH, sequence, head, node.iteration, ordinal, (_now() - self._t0) // 1000, tag, value)
                 data = _pack_crc(crc32(rest)) + rest
-                written = _write(journal.fd, data)
-                if written != _FLOAT_FRAME:
-                    journal.take_back(written)
+                try:
+                    written = _write(journal.fd, data)
+                except OSError as problem:
+                    written = journal.refused(problem)
+                if written != FLOAT_FRAME:
+                    journal.take_back(written, data)
                 journal.sequence = sequence + 1
                 if sequence > PART_FRAMES:
                     self._after_write()
@@ -206,7 +202,7 @@ class Recorder:
             raise
         self.names_seen.add(name)
         if not flags:
-            node.heads[name] = _HEAD.pack(frames.RECORD, 0, name_id, node.block_id)
+            node.heads[name] = HEAD.pack(frames.RECORD, 0, name_id, node.block_id)
         self._after_write()
 
     def _append(self, bodies: list[bytes], records: int) -> None:

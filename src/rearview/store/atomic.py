@@ -45,6 +45,20 @@ def temp_name(tmp: Path) -> Path:
     return tmp / f"{os.getpid()}-{os.urandom(6).hex()}"
 
 
+def reserve(tmp: Path, size_bytes: int) -> Path:
+    """A file that takes up room and holds nothing."""
+    path = temp_name(tmp)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        os.posix_fallocate(fd, 0, size_bytes)
+    except (OSError, AttributeError) as problem:
+        path.unlink(missing_ok=True)
+        raise problem if isinstance(problem, OSError) else OSError("cannot reserve room here") from problem
+    finally:
+        os.close(fd)
+    return path
+
+
 def publish(path: Path, data: bytes | memoryview, *, tmp: Path, durable: bool = True, replace: bool = True) -> bool:
     """Write `data` to `path` at once. With `replace=False` an existing file wins and False is returned."""
     temp = temp_name(tmp)

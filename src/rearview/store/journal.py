@@ -7,7 +7,9 @@ and blocks it uses, so it can be read alone.
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +77,8 @@ class JournalWriter:
         self.fd = -1
         self.sequence = 0
         """Of the next frame in the current part."""
+        self.make_room: Callable[[], bool] | None = None
+        """Asked when the disk is full: whether there is room now."""
         self._frames_before = 0
         self._appended_bytes = 0
         """In the current part, without what the recorder's short way writes: that is bounded by the number of frames."""
@@ -145,15 +149,23 @@ class JournalWriter:
         try:
             written = os.write(self.fd, data)
         except OSError as problem:
-            raise RecordingFailed(f"cannot write to {self.folder.name}: {problem.strerror}") from problem
+            written = self.refused(problem)
         if written != len(data):
-            self.take_back(written)
-        self._appended_bytes += written
+            self.take_back(written, data)
+        self._appended_bytes += len(data)
 
-    def take_back(self, written: int) -> None:
-        """Undo a short write: the disk is full."""
+    def refused(self, problem: OSError) -> int:
+        """A write failed: nothing was written, if it may be tried again."""
+        if problem.errno == errno.ENOSPC and self.make_room is not None:
+            return 0
+        raise RecordingFailed(f"cannot write to {self.folder.name}: {problem.strerror}") from problem
+
+    def take_back(self, written: int, data: bytes) -> None:
+        """Undo a short write: the disk is full. Once there is room, all of it is written."""
         os.ftruncate(self.fd, os.fstat(self.fd).st_size - written)
-        raise RecordingFailed(f"cannot write to {self.folder.name}: the disk is full")
+        if self.make_room is None or not self.make_room():
+            raise RecordingFailed(f"cannot write to {self.folder.name}: the disk is full")
+        self.write(data)
 
     def sync(self) -> None:
         """Make what was written survive a power loss. An error is final for the part."""

@@ -1,0 +1,40 @@
+"""Room on the disk that logging goes on with when checkpoints have filled it: a file of that size, given back when it is needed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rearview.record.say import say
+from rearview.store import atomic
+from rearview.store.layout import Store
+
+RESERVE_BYTES = 4 << 20
+
+
+class Reserve:
+    """Held by a process that takes checkpoints."""
+
+    def __init__(self, store: Store) -> None:
+        self._path: Path | None = None
+        try:
+            path = atomic.reserve(store.tmp, RESERVE_BYTES)
+        except OSError:
+            return  # the disk is full already, or cannot reserve: there is nothing to go on with
+        self._path = path
+        self._owner = os.getpid()
+
+    def give_back(self) -> bool:
+        """The disk is full: True if there is room now."""
+        path, self._path = self._path, None
+        if path is None or self._owner != os.getpid():
+            return False
+        path.unlink(missing_ok=True)
+        say(f"the disk is full: logging goes on in {RESERVE_BYTES >> 20} MB that were kept for it; `rearview gc` frees room")
+        return True
+
+    def end(self) -> None:
+        """The run is over."""
+        path, self._path = self._path, None
+        if path is not None and self._owner == os.getpid():
+            path.unlink(missing_ok=True)
