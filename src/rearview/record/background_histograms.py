@@ -30,8 +30,9 @@ class Histogram(NamedTuple):
     num: int
     sum: float
     sum_squares: float
-    bucket_limits: list[float]
-    bucket_counts: list[int]
+    bucket_limits: Any
+    bucket_counts: Any
+    """Both as float64 arrays."""
 
 
 class Buckets:
@@ -86,28 +87,46 @@ class Buckets:
 
     def histogram(self, values: Any) -> Histogram | None:
         """The histogram of a contiguous float32 array; None if that is for TensorBoard itself to make (or to refuse)."""
-        np = self._np
         if not self.exact or values.size == 0:
             return None
-        small = len(values) <= SORTED_UP_TO
-        lows, highs, sums, squares = [], [], [], []
-        full, moved = (None, None) if small else (np.zeros(CELLS, np.intp), np.zeros(CELLS, np.intp))
-        with np.errstate(all="ignore"):
-            for begin, end in pieces(len(values)):
-                piece = values[begin:end]
-                wide = self._wide[: end - begin]
-                np.copyto(wide, piece)
-                lows.append(piece.min())
-                highs.append(piece.max())
-                sums.append(np.add.reduce(wide))
-                squares.append(wide.dot(wide) if len(values) <= BLAS_ALONE_UP_TO else np.einsum("i,i->", wide, wide))
-                if full is not None:
-                    self._count(piece, full, moved)
-        low, high = float(np.min(lows)), float(np.max(highs))
-        if not (self.limits[0] <= low and high < self.limits[-1]):  # also if one of them is no number
+        with self._np.errstate(all="ignore"):
+            return self._small(values) if len(values) <= SORTED_UP_TO else self._large(values)
+
+    def _small(self, values: Any) -> Histogram | None:
+        np = self._np
+        wide = self._wide[: len(values)]
+        np.copyto(wide, values)
+        ordered = np.sort(values)
+        low, high = float(ordered[0]), float(ordered[-1])  # what is no number is last
+        if not self._holds(low, high):
             return None
-        counts = self._by_sorting(values, low, high) if full is None else self._from_cells(full, moved)
-        return self._shown(low, high, len(values), float(_tree(sums, len(values))), float(_tree(squares, len(values))), counts)
+        squares = wide.dot(wide) if len(values) <= BLAS_ALONE_UP_TO else np.einsum("i,i->", wide, wide)
+        begin, end = self._limits32.searchsorted(ordered[[0, -1]], side="right").tolist()
+        counts = np.diff(ordered.searchsorted(self._limits32[begin - 1 : end + 1], side="left"))
+        return Histogram(low, high, len(values), float(np.add.reduce(wide)), float(squares), *self._shown(counts, begin - 1))
+
+    def _large(self, values: Any) -> Histogram | None:
+        np = self._np
+        lows, highs, sums, squares = [], [], [], []
+        full, moved = np.zeros(CELLS, np.intp), np.zeros(CELLS, np.intp)
+        for begin, end in pieces(len(values)):
+            piece = values[begin:end]
+            wide = self._wide[: end - begin]
+            np.copyto(wide, piece)
+            lows.append(piece.min())
+            highs.append(piece.max())
+            sums.append(np.add.reduce(wide))
+            squares.append(np.einsum("i,i->", wide, wide))
+            self._count(piece, full, moved)
+        low, high = float(np.min(lows)), float(np.max(highs))
+        if not self._holds(low, high):
+            return None
+        total, total_squares = float(_tree(sums, len(values))), float(_tree(squares, len(values)))
+        return Histogram(low, high, len(values), total, total_squares, *self._shown(self._from_cells(full, moved), 0))
+
+    def _holds(self, low: float, high: float) -> bool:
+        """Whether all values fall into buckets; not if one of them is no number."""
+        return bool(self.limits[0] <= low and high < self.limits[-1])
 
     def _count(self, piece: Any, full: Any, moved: Any) -> None:
         """Count values by cell, and those beyond the limit inside their cell."""
@@ -129,21 +148,14 @@ class Buckets:
         np.add.at(counts, self._last[met], moved[met])
         return counts
 
-    def _by_sorting(self, values: Any, low: float, high: float) -> Any:
-        np = self._np
-        ordered = np.sort(values)
-        begin, end = self._limits32.searchsorted(np.array([low, high], np.float32), side="right") + (-1, 1)
-        below = ordered.searchsorted(self._limits32[begin:end], side="left")
-        counts = np.zeros(len(self.limits) - 1, np.intp)
-        counts[begin : end - 1] = np.diff(below)
-        return counts
-
-    def _shown(self, low: float, high: float, num: int, total: float, squares: float, counts: Any) -> Histogram:
+    def _shown(self, counts: Any, offset: int) -> tuple[Any, Any]:
         """The buckets from the first to the last that holds something, after an empty one that tells the left limit."""
-        held = self._np.flatnonzero(counts)
+        np = self._np
+        held = np.flatnonzero(counts)
         begin, end = int(held[0]), int(held[-1]) + 1
-        limits = self.limits[begin : end + 1].tolist()
-        return Histogram(low, high, num, total, squares, limits, [0, *counts[begin:end].tolist()])
+        shown = np.zeros(end - begin + 1, np.float64)
+        shown[1:] = counts[begin:end]
+        return self.limits[offset + begin : offset + end + 1], shown
 
 
 def pieces(length: int) -> Iterator[tuple[int, int]]:

@@ -19,7 +19,7 @@ from typing import Any
 from rearview.record.background_arguments import Copier
 from rearview.record.background_calls import Asked, Plain, moment
 from rearview.record.background_checksum import Checksum
-from rearview.record.background_histograms import Buckets
+from rearview.record.background_histograms import Buckets, Histogram
 from rearview.record.background_queue import CALL_BYTES
 
 MADE_AT_ONCE = frozenset({"add_graph", "add_onnx_graph", "add_figure"})
@@ -52,6 +52,9 @@ class TensorBoard(Plain):
         self._walltime_at: dict[str, int | None] = {}
         self._pool_bytes = pool_bytes
         self._checksum: Checksum | None = None
+        module = sys.modules.get("torch.utils.tensorboard.summary")
+        there = all(hasattr(module, name) for name in ("Summary", "HistogramProto")) and hasattr(target, "_get_file_writer")
+        self._protos = module if there else None
         self.forget()
 
     def forget(self) -> None:
@@ -150,7 +153,13 @@ class TensorBoard(Plain):
             writer.add_histogram(tag, array, step, walltime=walltime)
             return
         self._quicken(writer)
-        writer.add_histogram_raw(tag, *made, step, walltime)
+        proto = self._protos
+        if proto is None:
+            limits, counts = made.bucket_limits.tolist(), made.bucket_counts.tolist()
+            writer.add_histogram_raw(tag, *made[:5], limits, counts, step, walltime)
+            return
+        value = proto.Summary.Value(tag=tag, histo=proto.HistogramProto.FromString(encoded(made)))
+        writer._get_file_writer().add_summary(proto.Summary(value=[value]), step, walltime)
 
     def _quicken(self, writer: Any) -> None:
         """Give the writer's files a quicker checksum, unless they look different inside."""
@@ -158,6 +167,22 @@ class TensorBoard(Plain):
             self._checksum = Checksum(self._np)
         for file in (writer.all_writers or {}).values():
             quicken(file, self._checksum)
+
+
+def encoded(made: Histogram) -> bytes:
+    """A HistogramProto's bytes: five doubles, then two packed arrays of them. Ten times quicker than from lists."""
+    numbers = b"".join(struct.pack("<Bd", number << 3 | 1, value) for number, value in enumerate(made[:5], start=1))
+    packed = (array.tobytes() for array in (made.bucket_limits, made.bucket_counts))
+    return numbers + b"".join(bytes([number << 3 | 2]) + varint(len(data)) + data for number, data in enumerate(packed, start=6))
+
+
+def varint(number: int) -> bytes:
+    """A number in groups of seven bits, lowest first."""
+    groups = bytearray()
+    while number > 0x7F:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*groups, number])
 
 
 def quicken(file: Any, checksum: Checksum) -> bool:
