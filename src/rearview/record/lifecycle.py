@@ -9,13 +9,14 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
 from rearview import config, session
 from rearview.errors import CheckpointError, ConfigError, NewerFormat, RearviewError, UsageError
 from rearview.model import MAIN_PROCESS, ProcessNumber, RunId, VersionId
-from rearview.record import arguments, beginning, choosing, endings, environment, firsts, handshake, notes, process, source
+from rearview.record import arguments, beginning, endings, environment, firsts, handshake, notes, process, source
 from rearview.record.keeper import Keeper, tick
 from rearview.record.off import Off
 from rearview.record.open_runs import OpenRun, OpenRuns
@@ -154,9 +155,10 @@ def _begin(  # noqa: PLR0912, PLR0915
         rank=launch.rank if launch else None, world=launch.world if launch else None, sync_always=ground.settings["sync"] == "always",
         began=began, attempt=shake.attempt or 1 if shake else 1,
     )  # fmt: skip
-    recorder.project, recorder.settings = ground.project, config.overlaid(ground.settings, settings, "rv.run")
+    ground = replace(ground, settings=config.overlaid(ground.settings, settings, "rv.run"))
+    recorder.project, recorder.settings = ground.project, ground.settings
     if not joined and (shake is None or shake.is_new_run):
-        wished = _wished(name, tags, notes_text)
+        wished = _wished(name, tags, notes_text) | _own_policy(ground.settings)
         known = around.recorder if around else from_parent
         parent = (known.run, known.process) if known else None
         if shake is not None:
@@ -207,8 +209,13 @@ def _wished(name: str | None, tags: Sequence[str], notes_text: str | None) -> di
         "name": name or told.get("name"),
         "tags": [*tags, *(more if isinstance(more, list) else ())],
         "notes": notes_text or told.get("notes"),
-        "key": told.get("key") or choosing.job_key(os.environ),
+        "key": told.get("key"),
     }
+
+
+def _own_policy(settings: config.Settings) -> dict[str, object]:
+    """Which checkpoints to keep, where that was said for this run and not for the project."""
+    return {name: settings[name] for name in ("keep", "peak") if settings.origin(name) not in ("default", "pyproject.toml")}
 
 
 def resume(key: str | None) -> bool:
