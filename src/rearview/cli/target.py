@@ -17,8 +17,14 @@ _BEGINNINGS = {
     ".png": (b"\x89PNG",),
     ".svg": (b"<?xml", b"<svg", b"<!doctype svg"),
     ".html": (b"<!doctype html", b"<html"),
+    ".pt": (b"PK\x03\x04",),
+    ".pth": (b"PK\x03\x04",),
+    ".npz": (b"PK\x03\x04",),
 }
-_NAMES = {".parquet": "a Parquet file", ".png": "a PNG picture", ".svg": "an SVG picture", ".html": "an HTML page"}
+_NAMES = {
+    ".parquet": "a Parquet file", ".png": "a PNG picture", ".svg": "an SVG picture", ".html": "an HTML page", ".pt": "a PyTorch file",
+    ".pth": "a PyTorch file", ".npz": "a NumPy archive", ".safetensors": "a safetensors file",
+}  # fmt: skip
 
 
 def check(path: Path, kind: str) -> None:
@@ -31,8 +37,14 @@ def check(path: Path, kind: str) -> None:
         raise UsageError(f"{path} is no ordinary file: name another file")
     with path.open("rb") as file:
         begins = file.read(64)
-    if begins and not begins.lstrip().lower().startswith(tuple(mark.lower() for mark in _BEGINNINGS[kind])):
+    if begins and not _is_of(kind, begins):
         raise UsageError(f"{path} is there and is not {_NAMES[kind]}, so it is not overwritten: name another file, or remove it first")
+
+
+def _is_of(kind: str, begins: bytes) -> bool:
+    if kind == ".safetensors":
+        return begins[8:9] == b"{"  # behind the length of its header
+    return begins.lstrip().lower().startswith(tuple(mark.lower() for mark in _BEGINNINGS[kind]))
 
 
 @contextmanager

@@ -213,10 +213,3 @@ def _array(at: str, item: Any, numpy: Any) -> Any:
 
 FORMATS: dict[str, Callable[[str, object, IO[bytes]], None]] = {".safetensors": safetensors, ".pt": pt, ".pth": pt, ".npz": npz}
 """What a file's name ends with, and what writes it."""
-
-
-def looks_like(suffix: str, begins: bytes) -> bool:
-    """Whether bytes begin like a file of that format: such a one may be overwritten."""
-    if suffix == ".safetensors":
-        return begins[8:9] == b"{"
-    return begins.startswith(b"PK\x03\x04")

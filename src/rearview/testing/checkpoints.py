@@ -18,6 +18,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rearview.model import ProcessNumber
+from rearview.state.capture import capture
+from rearview.state.digests import root_digests
+from rearview.state.tree import encode
 from rearview.store import manifests, objects, packs
 from rearview.store.manifests import Buffer, Manifest
 from rearview.testing.stores import RunBuilder
@@ -53,3 +56,23 @@ def keep(
         manifest = Manifest(run=run.run, process=ProcessNumber(process), attempt=attempt, number=number, part=part, path=path, **known)
         manifests.write(store, manifest)
     return manifest
+
+
+def keep_state(run: RunBuilder, number: int, path: list[list[Any]], roots: Mapping[tuple[Any, ...], object], **facts: Any) -> Manifest:
+    """A checkpoint of live objects, captured as a recording would: `keep_state(run, 0, epoch(0), {("given", "net"): net})`."""
+    taken = capture(roots)
+    content = {buffer.where or f"buffer {k}": bytes(buffer.memory()) for k, buffer in enumerate(taken.buffers)}
+    digests = [bytes.fromhex(packs.buffer_digest(_refs(data))) for data in content.values()]
+    sizes = taken.sizes()
+    known = {
+        "/".join(map(str, key)): [digest, sizes.get(key, 0), taken.tree.nodes[taken.tree.roots[key]][0]]
+        for key, digest in root_digests(taken.tree, digests).items()
+    }
+    missing = [[lack.where, lack.type_name, lack.why] for lack in taken.missing]
+    facts = {"roots": known, "missing": missing, "pickled": taken.pickled, "complete": not missing, **facts}
+    return keep(run, number, path, content, tree=encode(taken.tree), **facts)
+
+
+def _refs(data: bytes) -> list[packs.ChunkRef]:
+    pieces = [data[at : at + packs.CHUNK_BYTES] for at in range(0, len(data), packs.CHUNK_BYTES)]
+    return [packs.ChunkRef(packs.digest(piece), len(piece)) for piece in pieces]
