@@ -98,7 +98,8 @@ def environ_of(facts: Mapping[str, Any], now: Mapping[str, str], settings_now: c
             continue
         if name in recorded:
             environ[name] = str(recorded[name])
-            said.append(f"{name}={recorded[name]}, as it was" + (f" (not {now[name]})" if name in now else ""))
+            if name != "PYTHONHASHSEED" or name in now:
+                said.append(f"{name}={recorded[name]}, as it was" + (f" (not {now[name]})" if name in now else ""))
         elif name != "PYTHONHASHSEED":
             environ.pop(name)
             said.append(f"{name} is unset, as it was (not {now[name]})")

@@ -58,4 +58,9 @@ def sentences(overlap: Overlap | None, finished: bool) -> list[str]:
 def _difference(one: Difference) -> str:
     where = f" at {one.path}" if one.path else ""
     who = f" (process {one.process})" if one.process != "0" else ""
-    return f"{one.name}{where}{who} was {text.value(one.before, 17)} and is {text.value(one.after, 17)} in attempt {one.attempt}"
+    return f"{one.name}{where}{who} was {_exact(one.before)} and is {_exact(one.after)} in attempt {one.attempt}"
+
+
+def _exact(value: object) -> str:
+    """Two floats may differ in their last digit alone."""
+    return repr(value) if isinstance(value, float) else text.value(value)
