@@ -1,0 +1,223 @@
+"""Trainings that tests start, kill and resume: programs of `tests/programs` in a project of their own, and what they came to."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rearview.catalog.catalog import Catalog
+from rearview.record import handshake, past, restore_points, resuming
+from rearview.record.restore_points import RestorePoint
+from rearview.store import layout, runs
+from rearview.store.layout import Store
+from tests.conftest import environment
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
+QUIET = {"REARVIEW_QUIET": "1", "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+EACH = {"REARVIEW_EVERY": "1"}
+"""A checkpoint at the end of each outer iteration."""
+INSIDE = {**EACH, "REARVIEW_RISK": "0.001"}
+"""And inside the nested loop, as often as the one before is written."""
+PATIENCE_S = 120.0
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a program ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def lines(self) -> list[str]:
+        """What it printed."""
+        return self.stdout.splitlines()
+
+    @property
+    def digest(self) -> str:
+        """What its state came to: the last line."""
+        assert self.code == 0, f"ended with {self.code}\n{self.stdout[-2000:]}\n--- stderr\n{self.stderr}"
+        assert self.lines and self.lines[-1].startswith("digest "), self.stdout[-2000:] + self.stderr
+        return self.lines[-1].removeprefix("digest ")
+
+
+class Child:
+    """A program that is running."""
+
+    def __init__(self, folder: Path, pid: int, wait: Any) -> None:
+        self.pid = pid
+        self._folder = folder
+        self._wait = wait
+
+    @property
+    def stdout(self) -> str:
+        return (self._folder / "stdout").read_text()
+
+    def kill_after(self, lines: int, signal_number: int = signal.SIGKILL, more_s: float = 0.0) -> Done:
+        """Send a signal to the program and all it started, once it has printed so many lines and a moment has gone by."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self.stdout.count("\n") < lines and time.monotonic() < deadline and _lives(self.pid):
+            time.sleep(0.001)
+        time.sleep(more_s)
+        try:
+            os.killpg(self.pid, signal_number)
+        except ProcessLookupError:
+            pass  # it was quicker
+        return self.wait()
+
+    def wait(self) -> Done:
+        code = self._wait()
+        try:
+            os.killpg(self.pid, signal.SIGKILL)  # workers that outlive a killed program
+        except (ProcessLookupError, PermissionError):
+            pass
+        return Done(code, self.stdout, (self._folder / "stderr").read_text())
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Nursery:
+    """Forks programs from a process that has imported torch (see `nursery.py`); one at a time."""
+
+    def __init__(self) -> None:
+        self._server: subprocess.Popen[str] | None = None
+        self._folder = Path(tempfile.mkdtemp(prefix="rearview-nursery-"))
+
+    def _ask(self, request: Mapping[str, Any]) -> int:
+        if self._server is None:
+            program = Path(__file__).with_name("nursery.py")
+            self._server = subprocess.Popen(
+                [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(QUIET)
+            )
+        assert self._server.stdin is not None
+        self._server.stdin.write(json.dumps(request) + "\n")
+        self._server.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> int:
+        assert self._server is not None
+        assert self._server.stdout is not None
+        return int(self._server.stdout.readline())
+
+    def start(self, project: Path, program: str, *args: str, env: Mapping[str, str] | None = None, before: str = "") -> Child:
+        """Run a program of the project; `before` is code of the test that runs first, in the same process."""
+        outputs = Path(tempfile.mkdtemp(dir=self._folder))
+        request = {
+            "script": str(project / program), "args": args, "cwd": str(project), "env": environment({**QUIET, **(env or {})}),
+            "stdout": str(outputs / "stdout"), "stderr": str(outputs / "stderr"), "before": before,
+        }  # fmt: skip
+        (outputs / "stdout").touch()
+        return Child(outputs, self._ask(request), self._answer)
+
+    def run(self, project: Path, program: str, *args: str, env: Mapping[str, str] | None = None, before: str = "") -> Done:
+        """The same, to its end."""
+        return self.start(project, program, *args, env=env, before=before).wait()
+
+    def close(self) -> None:
+        """End the server."""
+        if self._server is not None:
+            assert self._server.stdin is not None
+            assert self._server.stdout is not None
+            self._server.stdin.close()
+            self._server.wait()
+            self._server.stdout.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+# -- projects ------------------------------------------------------------------------------------------------------------
+
+
+def project_in(home: Path, name: str) -> Path:
+    """A project with all the programs in it."""
+    folder = home / name
+    folder.mkdir()
+    (folder / "pyproject.toml").touch()
+    for program in PROGRAMS.glob("*.py"):
+        shutil.copy(program, folder)
+    return folder
+
+
+def store_of(project: Path) -> Store:
+    return layout.open_store(project / layout.FOLDER)
+
+
+def table(project: Path, *names: str) -> list[dict[str, Any]]:
+    """The table of the project's runs, without what differs from run to run."""
+    with Catalog(store_of(project), timeout_s=60) as catalog:
+        rows = catalog.table(list(names)).dicts()
+    return [{name: _plain(value) for name, value in row.items() if name not in ("run", "tstamp", "projid")} for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    return value.hex() if isinstance(value, float) else value  # a NaN equals itself, and -0.0 is not 0.0
+
+
+def points(project: Path) -> list[RestorePoint]:
+    """The checkpoints that the one run of a project can go on from, oldest first."""
+    store = store_of(project)
+    (run,) = runs.list_runs(store)
+    found, damaged = restore_points.of_run(store, run)
+    assert not damaged
+    return found[::-1]
+
+
+def go_on_from(project: Path, point: RestorePoint) -> dict[str, str]:
+    """What `rearview resume` would tell the program it starts, for any checkpoint, of a finished run too."""
+    store = store_of(project)
+    found = resuming.prospect(store, project, past.look(store, point.run), [point])
+    assert found.point is point, found.passed_over
+    shake = resuming.agree(store, found, handshake.claim(store, point.run, None))
+    return {handshake.VARIABLE: shake.text()}
+
+
+def resume(project: Path, env: Mapping[str, str] | None = None, *words: str) -> Child:
+    """`rearview resume --yes`, as a user would."""
+    outputs = Path(tempfile.mkdtemp(dir=project.parent))
+    with open(outputs / "stdout", "wb") as out, open(outputs / "stderr", "wb") as err:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rearview", "resume", "--yes", *words], cwd=project, env=environment({**QUIET, **(env or {})}),
+            stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+        )  # fmt: skip
+    return Child(outputs, process.pid, lambda: process.wait(PATIENCE_S))
+
+
+# -- comparing -----------------------------------------------------------------------------------------------------------
+
+
+def goes_on(whole: Sequence[str], lines: Sequence[str], reached: int = 0) -> int:
+    """How far a program has come that goes on at a line not after `reached`: each line it prints is the whole's, none is left out.
+
+    Lines of the whole are all different. A kill may have cut the last one.
+    """
+    if lines and lines[-1] not in whole:
+        lines = lines[:-1]
+    if not lines:
+        return reached
+    begins = list(whole).index(lines[0])
+    assert begins <= reached, f"{begins - reached} lines were never printed"
+    assert list(lines) == list(whole[begins : begins + len(lines)])
+    return max(reached, begins + len(lines))
+
+
+def chance(seed: int | None = None) -> random.Random:
+    """Randomness of a test, its seed in the output."""
+    seed = random.randrange(1 << 30) if seed is None else seed
+    print("seed", seed)
+    return random.Random(seed)
