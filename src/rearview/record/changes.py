@@ -12,7 +12,6 @@ from typing import Protocol
 
 from rearview.store.packs import ChunkRef
 
-
 _WORTH_A_HINT = 64 << 10
 
 
@@ -75,6 +74,6 @@ class Changes:
         if seen is not None:
             seen.distrusted = True
 
-    def forget_all_but(self, keys: set[Hashable]) -> None:
-        """Memory that is no longer part of the state."""
-        self._seen = {key: seen for key, seen in self._seen.items() if key in keys}
+    def forget(self, buffer: Buffer) -> None:
+        """What it held is no longer in the store."""
+        self._seen.pop(buffer.key, None)

@@ -21,6 +21,7 @@ from rearview.record.outputs import Outputs
 from rearview.record.reserve import Reserve
 from rearview.record.say import say
 from rearview.record.scope import Roots, Scope
+from rearview.record.thinning import Thinning
 from rearview.state import streams
 from rearview.state.capture import Captured, capture
 from rearview.store.manifests import Manifest
@@ -43,6 +44,7 @@ class Keeping:
         self.settings = recorder.settings
         self.periods: dict[str, AdaptivePeriod] = {}
         self.materializer = Materializer(recorder.store, self._over)
+        self._thinning = Thinning(recorder)
         self._reserve = Reserve(recorder.store)
         recorder.journal.make_room = self._reserve.give_back
         self.outputs = Outputs(recorder.project, recorder.store.root)
@@ -147,9 +149,12 @@ class Keeping:
             self.number += 1
         roots["stream", "global"] = streams.take()
         captured = capture(roots, adapters=adapters)
-        marks = self.outputs.at_boundary()
+        marks, metrics = self.outputs.at_boundary(), self._thinning.metrics()
         manifest = self._manifest(boundary, captured)
-        self.materializer.take(manifest, captured, began, second=second, period=period, files=lambda keep: self.outputs.note(marks, keep))
+        job = self.materializer.take(
+            manifest, captured, began, second=second, period=period, files=lambda keep: self.outputs.note(marks, keep)
+        )
+        job.metrics = metrics
         self._current = boundary.current
         self.inside_due_at = time.monotonic() + self.settings["risk"]
         self._name_what_is_large(captured)
@@ -194,6 +199,8 @@ class Keeping:
         """On the writing thread: a job is done, or failed."""
         self._results.append(job)
         if job.written:
+            self._thinning.written(job.manifest, job.metrics)
+            self._thinning.keep_to_it()
             self.recorder.fact("checkpoint", manifest=str(job.manifest.name), wall=job.manifest.wall, at=job.manifest.taken_at)
 
     def _account_results(self) -> None:
@@ -229,6 +236,7 @@ class Keeping:
             say(f"run {self.recorder.run}: the last checkpoint was given up, the one before it stands")
         self.materializer.rest()
         self._account_results()
+        self._thinning.keep_to_it(last=True)
         self._reserve.end()
 
 

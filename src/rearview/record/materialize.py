@@ -56,6 +56,8 @@ class Job:
     """The period that is told what it cost."""
     files: Files
     is_second: bool
+    metrics: dict[str, float] = field(default_factory=dict)
+    """What the policy looks at, as it was when the state was taken."""
     stall_s: float = 0.0
     lost_s: float = 0.0
     problem: Exception | None = None
@@ -258,9 +260,9 @@ class Materializer:
                     refs = job.first.refs[buffer.key]
                 else:
                     refs = self._prove(buffer, job.expected[k])
-                if packer.missing(refs):
-                    self.changes.was_wrong(buffer)
-                    raise CheckpointError(f"{buffer.where}: chunks of it were removed from the store meanwhile")
+                if packer.missing(refs):  # removed from the store meanwhile: the next checkpoint writes it anew
+                    self.changes.forget(buffer)
+                    raise _Void
             every.append(refs)
             entries.append(Buffer(buffer.nbytes, buffer_digest(refs), constant, buffer.where, tuple(ref.digest.hex() for ref in refs)))
         return entries, every
