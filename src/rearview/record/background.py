@@ -94,9 +94,9 @@ def at_exit() -> None:
         for back in waiting:
             _finish(back)
     except KeyboardInterrupt:
-        dropped = sum(back.queue.give_up() for back in waiting)
-        names = ", ".join(sorted({back.queue.name for back in waiting}))
-        say(f"interrupted at the exit: {dropped} background calls of {names} were not made")
+        dropped = {back: count for back in waiting if (count := back.queue.give_up())}
+        names = ", ".join(sorted({back.queue.name for back in dropped}))
+        say(f"interrupted at the exit: {sum(dropped.values())} background calls{' of ' if names else ''}{names} were not made")
 
 
 def _finish(back: Back) -> None:

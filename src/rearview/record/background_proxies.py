@@ -78,8 +78,12 @@ class Back:
         return call
 
     def _after_the_others(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
-        self.settle()
-        result = getattr(self.target, name)(*args, **kwargs)
+        """Made even if there is an error to tell: a file has to be closed all the same."""
+        self.queue.drain()
+        try:
+            result = getattr(self.target, name)(*args, **kwargs)
+        finally:
+            self.queue.raise_error()
         if name == "close":
             self.closed()
         return result
@@ -217,22 +221,30 @@ def _exit(self: Object, *raised: Any) -> Any:
     """Also when the body raised: then a background error is only told, the body's own goes on."""
     back = self._rearview
     back.queue.drain()
-    if raised[0] is None:
-        back.queue.raise_error()
-    elif (error := back.queue.take_error()) is not None:
+    error = back.queue.take_error()
+    try:
+        result = back.target.__exit__(*raised)
+    finally:
+        back.closed()
+        if error is not None and raised[0] is None:
+            raise error
+    if error is not None:
         say(f"an error of a background call was met while leaving with another\n{in_words(error)}")
-    result = back.target.__exit__(*raised)
-    back.closed()
     return result
 
 
 @functools.cache
 def proxy_type(kind: type) -> type[Object]:
     """A proxy type that has the protocols of the object's type, and no others."""
-    has = {name: _forwarding(name) for name in FORWARDED if getattr(kind, name, None) not in (None, getattr(object, name, None))}
     special = {"__call__": _call, "__enter__": _enter, "__exit__": _exit}
-    has |= {name: made for name, made in special.items() if hasattr(kind, name)}
+    made = {name: _forwarding(name) for name in FORWARDED} | special
+    has = {name: function for name, function in made.items() if _defines(kind, name)}
     return cast("type[Object]", type(f"Background{kind.__name__}", (Object,), {"__slots__": (), **has, "__hash__": Object.__hash__}))
+
+
+def _defines(kind: type, name: str) -> bool:
+    """Whether a class or one above it, but not `object`, says how (a class itself can always be called)."""
+    return next((vars(base)[name] for base in kind.__mro__ if base is not object and name in vars(base)), None) is not None
 
 
 def _place() -> tuple[str, int]:
