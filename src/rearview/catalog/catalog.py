@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from rearview.catalog.checkpoints import CheckpointInfo
     from rearview.catalog.detail import RunDetail
     from rearview.catalog.overlap import Overlap
-    from rearview.catalog.retention import Retention
-    from rearview.plan.policies import Policy
+    from rearview.catalog.retention import Retention, Rules
 
 _RETRIES = 5
 T = TypeVar("T")
@@ -145,14 +144,14 @@ class Catalog:
 
         return checkpoints.of_run(self.store, run, damage)
 
-    def retention(self, policy: Policy, runs: Sequence[RunInfo], *, given: bool = False) -> Retention:
-        """What a policy says about the checkpoints of some runs. `given`: it goes before those that runs were given."""
+    def retention(self, rules: Rules, runs: Sequence[RunInfo]) -> Retention:
+        """What the policies say about the checkpoints of some runs."""
         from rearview.catalog import retention
 
         def values(run: RunId, metric: str) -> retention.Values:
             return self._again(lambda places: retention.values_of(places, run, metric))
 
-        return retention.judge(self.store, runs, policy, values, given=given)
+        return retention.judge(self.store, runs, rules, values)
 
     # Names
 

@@ -61,27 +61,44 @@ class Retention:
         return ""
 
 
-def policy_of(store: Store, run: RunId, notes: list[str]) -> Policy | None:
-    """The policy that a run was given for itself; None if it goes by the project's."""
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is to be kept, as it was written."""
+
+    keep: str
+    peak: str = ""
+    given: bool = False
+    """Asked for just now: it goes before what runs were given for themselves."""
+
+    @property
+    def policy(self) -> Policy:
+        return policies.parse(self.keep, self.peak)
+
+
+def policy_of(store: Store, run: RunId, rules: Rules, notes: list[str]) -> Policy | None:
+    """The policy that a run was given for itself (`keep`, `peak` or both in its `run.json`); None if it goes by the project's."""
     try:
-        facts = read_run(store, run)
+        facts = {} if rules.given else read_run(store, run)
     except (Damaged, OSError):
         return None
-    keep, peak = facts.get("keep"), facts.get("peak")
-    if not isinstance(keep, str) or not keep:
+    keep, peak = (text if isinstance(text := facts.get(name), str) and text else None for name in ("keep", "peak"))
+    if keep is None and peak is None:
         return None
     try:
-        return policies.parse(keep, peak if isinstance(peak, str) else "")
+        own = policies.parse(rules.keep if keep is None else keep, rules.peak if peak is None else peak)
     except ConfigError as problem:
         notes.append(f"run {run}: {problem}; all its checkpoints are kept")
         return Policy(everything=True)
+    if keep is not None and own.budget_bytes not in (0, rules.policy.budget_bytes):
+        notes.append(f"run {run} was recorded with keep={keep!r}: a budget is for the whole store, that of the project or of --keep counts")
+    return own
 
 
 def judge(
-    store: Store, runs: Sequence[RunInfo], policy: Policy, values: Callable[[RunId, str], Values],
-    *, given: bool = False, now: float | None = None,
-) -> Retention:  # fmt: skip
-    """Verdicts over all runs. `given`: the policy was asked for just now, and goes before those of the runs."""
+    store: Store, runs: Sequence[RunInfo], rules: Rules, values: Callable[[RunId, str], Values], now: float | None = None
+) -> Retention:
+    """Verdicts over all runs. `values` looks a metric of a run up."""
+    policy = rules.policy
     found = Retention(policy)
     facts: dict[str, RunFacts] = {}
     items: list[Item] = []
@@ -89,7 +106,7 @@ def judge(
         theirs = checkpoints.of_run(store, run.run, found.damage)
         if not theirs:
             continue
-        own = None if given else policy_of(store, run.run, found.notes)
+        own = policy_of(store, run.run, rules, found.notes)
         began = run.tstamp.timestamp() if run.tstamp else 0.0
         facts[run.run] = RunFacts(began, run.status == "running", run.status == "finished", own)
         peak = (own or policy).peak

@@ -14,9 +14,8 @@ from rearview.errors import EXIT_DIFFERENCES, EXIT_OK, NoCheckpoint
 if TYPE_CHECKING:
     from rearview.catalog.catalog import Catalog
     from rearview.catalog.checkpoints import CheckpointInfo
-    from rearview.catalog.retention import Retention
+    from rearview.catalog.retention import Retention, Rules
     from rearview.catalog.runs import RunInfo
-    from rearview.plan.policies import Policy
 
 
 @click.command("checkpoints", short_help="List the checkpoints of a run.")
@@ -47,20 +46,20 @@ def command(ctx: click.Context, run_ref: str | None, as_json: bool, color: str) 
     ctx.exit(EXIT_DIFFERENCES if found else EXIT_OK)
 
 
-def policy_in_force(keep: str | None = None) -> Policy:
-    """The project's policy, or another one with the project's idea of what is best."""
+def rules_in_force(keep: str | None = None) -> Rules:
+    """The project's rules, or another policy with the project's idea of what is best."""
     from rearview import config
+    from rearview.catalog.retention import Rules
     from rearview.cli import opening
-    from rearview.plan import policies
 
     settings = config.load(opening.store().project)
-    return policies.parse(settings["keep"] if keep is None else keep, settings["peak"])
+    return Rules(settings["keep"] if keep is None else keep, settings["peak"], given=keep is not None)
 
 
 def judged(catalog: Catalog, run: RunInfo) -> Retention:
-    """What the policy in force says of a run's checkpoints: a budget looks at all runs."""
-    policy = policy_in_force()
-    return catalog.retention(policy, catalog.runs() if policy.budget_bytes else [run])
+    """What the rules in force say of a run's checkpoints: a budget looks at all runs."""
+    rules = rules_in_force()
+    return catalog.retention(rules, catalog.runs() if rules.policy.budget_bytes else [run])
 
 
 def as_facts(info: CheckpointInfo, kept: Retention) -> output.Json:

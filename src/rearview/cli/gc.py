@@ -33,13 +33,13 @@ def command(dry_run: bool, keep_text: str | None, as_json: bool, color: str) -> 
     from rearview.cli import checkpoints, damage, opening
     from rearview.store import gc
 
-    policy = checkpoints.policy_in_force(keep_text)
+    rules = checkpoints.rules_in_force(keep_text)
     with opening.catalog() as catalog:
-        found = catalog.retention(policy, catalog.runs(seal=False), given=keep_text is not None)
+        found = catalog.retention(rules, catalog.runs(seal=False))
     store = opening.store()
     dropped = found.dropped
-    names = [one.name for info, _ in dropped for one in info.members]
-    plan = gc.plan(store, names, why=f"keep = {policy}")
+    why = {one.name: verdict.why for info, verdict in dropped for one in info.members}
+    plan = gc.plan(store, why, why=why)
     done = None if dry_run else gc.execute(store, plan)
     if as_json:
         _write_json(found, dropped, plan, done)

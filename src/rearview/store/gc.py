@@ -15,7 +15,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,7 +54,7 @@ class GcPlan:
     kept: tuple[str, ...] = ()
     """What could have gone and stays, and why, a sentence each."""
     grace_s: float = GRACE_S
-    why: str = ""
+    why: Mapping[ManifestName, str] = field(default_factory=dict)
     """Goes into the marks of thinned manifests."""
 
 
@@ -75,7 +75,7 @@ def plan(
     drop: Iterable[ManifestName] = (),
     *,
     grace_s: float = GRACE_S,
-    why: str = "",
+    why: str | Mapping[ManifestName, str] = "",
     released: Iterable[bytes] = (),
     only_packs: bool = False,
 ) -> GcPlan:
@@ -90,7 +90,8 @@ def plan(
     found = references.of_manifests(store, dropped)
     found.released.update(released)
     removed, thinned, bytes_free = [], [], 0
-    reasons = [f"checkpoint {name} of run {name.run} is thinned: {why or 'dropped'}" for name in dropped]
+    words = {name: (why if isinstance(why, str) else why.get(name, "")) or "dropped" for name in dropped}
+    reasons = [f"checkpoint {name} of run {name.run} is thinned: {words[name]}" for name in dropped]
     can_punch = direct.can_punch(atomic.temp_name(store.tmp))
     for index, path in _indexes(store, kept):
         dead, free = _verdict(store, index, found, can_punch=can_punch)
@@ -114,7 +115,7 @@ def plan(
     reasons += [f"object {key}: no record and no checkpoint refers to it ({size} bytes)" for key, size in gone.items()]
     bytes_free += sum(leftovers.values()) + sum(gone.values())
     return GcPlan(
-        bytes_free, tuple(removed), tuple(thinned), tuple(gone), tuple(leftovers), dropped, tuple(reasons), tuple(kept), grace_s, why
+        bytes_free, tuple(removed), tuple(thinned), tuple(gone), tuple(leftovers), dropped, tuple(reasons), tuple(kept), grace_s, words
     )
 
 
@@ -169,7 +170,7 @@ def execute(store: Store, what: GcPlan, *, wait_s: float = WAIT_S) -> GcDone:
         for path in what.leftovers:
             done.bytes_freed += sweeping.remove(path)
         for name in what.drop:
-            _mark(store, name, what.why)
+            _mark(store, name, what.why[name])
         _packs(store, what, done, wait_s)
         _objects(store, what, done)
     return done
