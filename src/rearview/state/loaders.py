@@ -11,9 +11,9 @@ import functools
 import sys
 from typing import Any
 
-from rearview.state import loader_notes, loader_rebuild, loader_watched
-from rearview.state.loader_notes import Note, Position
-from rearview.state.loader_standin import StandIn, carrying
+from rearview.state.loading import notes, rebuild, watched
+from rearview.state.loading.notes import Note, Position
+from rearview.state.loading.standin import StandIn, carrying
 
 _ORIGINAL = "_rearview_original"
 
@@ -52,7 +52,7 @@ def _watching(original: Any) -> Any:
         except Exception:  # noqa: BLE001 (attributes of the program's objects; its loop must begin all the same)
             return original(self)
         iterator = original(StandIn(self, multiprocessing_context=carrying(self)) if self.num_workers > 0 else self)
-        loader_watched.adopt(iterator, note)
+        watched.adopt(iterator, note)
         return iterator
 
     setattr(_get_iterator, _ORIGINAL, original)
@@ -74,11 +74,23 @@ def is_iterator(thing: object) -> bool:
     return base is not None and isinstance(thing, base)
 
 
+def is_iterator_type(kind: type) -> bool:
+    """Whether objects of a type are iterators of torch loaders."""
+    base = getattr(sys.modules.get("torch.utils.data.dataloader"), "_BaseDataLoaderIter", None)
+    return base is not None and issubclass(kind, base)
+
+
+def loader_of(iterator: Any) -> Any:
+    """The loader of a watched iterator, if it is still there."""
+    note = notes.of(iterator)
+    return None if note is None else note.loader()
+
+
 def take_live(iterator: Any) -> Position:
     """Where an iterator of a loader is, as plain data; `inexact` says what keeps it from being put back exactly."""
-    note = loader_notes.of(iterator)
+    note = notes.of(iterator)
     if note is not None:
-        return loader_notes.position(iterator, note)
+        return notes.position(iterator, note)
     return {
         "kind": "unwatched",
         "yielded": getattr(iterator, "_num_yielded", 0),
@@ -93,18 +105,18 @@ def put_back_live(iterator: Any, position: Position, loader: Any = None) -> Any:
     """
     if position["kind"] != "loader":
         return iterator
-    note = loader_notes.of(iterator)
+    note = notes.of(iterator)
     loader = loader if loader is not None else note.loader() if note is not None else None
     if loader is None:
         position["inexact"].append("the loader of an iterator is gone, so the iterator was left where it is")
         return iterator
-    return loader_rebuild.put_back(loader, position, iterator)
+    return rebuild.put_back(loader, position, iterator)
 
 
 def put_back(loader: Any, position: Position) -> Any:
     """An iterator of a loader that yields what was to come next at a position."""
     live = loader._iterator if position["persistent"] else None
-    iterator = loader_rebuild.put_back(loader, position, live)
+    iterator = rebuild.put_back(loader, position, live)
     if loader.persistent_workers and loader.num_workers:
         loader._iterator = iterator
     return iterator

@@ -13,9 +13,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from rearview.state import loader_holdings, streams
-from rearview.state.loader_copies import Copy
-from rearview.state.loader_holdings import Values
+from rearview.state import streams
+from rearview.state.loading import holdings
+from rearview.state.loading.copies import Copy
+from rearview.state.loading.holdings import Values
 
 CARRIED = "_rearview_carried"
 """Attribute of an exception on its way to the main process: what it carries."""
@@ -50,9 +51,8 @@ class Carried:
 
     def pin_memory(self) -> Carried:
         """The loader's pinning thread meets this object before the program would: pin what it holds."""
-        from torch.utils.data._utils.pin_memory import pin_memory
-
-        return Carried(pin_memory(self.data), self.moved)
+        pinning = sys.modules["torch.utils.data._utils.pin_memory"]
+        return Carried(pinning.pin_memory(self.data), self.moved)
 
 
 class Start:
@@ -79,7 +79,7 @@ class Loop:
         state: tuple[streams.Streams, Values] = ({}, {})
         if self.start is not None:
             bound["base_seed"] = self.start.base_seed
-            loader_holdings.put_back(bound["dataset"], self.start.dataset)
+            holdings.put_back(bound["dataset"], self.start.dataset)
             state = self.start.workers[worker]
         journey = _Journey(worker, bound["dataset"], *state)
         bound["index_queue"] = _Incoming(bound["index_queue"], journey)
@@ -103,7 +103,7 @@ class _Journey:
     def set_out(self) -> None:
         """After the program's own initialisation, before the first batch."""
         try:
-            self._trouble += loader_holdings.put_back(self._dataset, self._values)
+            self._trouble += holdings.put_back(self._dataset, self._values)
             self._copy = Copy(self._dataset)
             if self._begin:
                 self._trouble += streams.put_back(self._begin)

@@ -25,8 +25,8 @@ MAX_DEPTH = 6
 MAX_TEXT = 4096
 MAX_WALKED = 32
 """Containers with more items are not searched for objects."""
-MAX_ITEMS = 2_000_000
-MAX_ARRAY_BYTES = 32 << 20
+MAX_COPIED = 16 << 20
+"""Bytes of a list of numbers or an array; larger ones are not looked into."""
 
 _WHOLE = ("generator", "array", "tensor")
 _NOT_WALKED = (type, types.ModuleType, types.CodeType, types.FrameType, types.BuiltinFunctionType, types.GeneratorType)
@@ -50,8 +50,8 @@ class Place:
         self.key = key
 
 
-def places(root: object, stop: tuple[object, ...] = ()) -> Iterator[Place]:
-    """Everything that may change below an object, not through the objects of `stop`."""
+def places(root: object, stop: tuple[object, ...] = (), most: int = MAX_COPIED) -> Iterator[Place]:
+    """Everything that may change below an object, not through the objects of `stop`, nor in lists and arrays that are larger."""
     seen = {id(item) for item in stop}
     waiting: deque[tuple[str, object, int]] = deque([("", root, 0)])
     objects = 0
@@ -60,7 +60,7 @@ def places(root: object, stop: tuple[object, ...] = ()) -> Iterator[Place]:
         if id(value) in seen:
             continue
         seen.add(id(value))
-        kind = _changes_in_place(value)
+        kind = _changes_in_place(value, most)
         if kind is not None:
             yield Place(name, kind, value, None)
         if kind in _WHOLE or depth > MAX_DEPTH:
@@ -82,13 +82,13 @@ def _is_scalar(value: object) -> bool:
     return type(value) in SCALARS or (numpy is not None and isinstance(value, numpy.generic) and not value.dtype.hasobject)
 
 
-def _changes_in_place(value: object) -> str | None:
+def _changes_in_place(value: object, most: int) -> str | None:
     if isinstance(value, random.Random):
         return None if isinstance(value, random.SystemRandom) else "generator"
     numpy = sys.modules.get("numpy")
     if numpy is not None and type(value).__module__.startswith("numpy"):
         if isinstance(value, numpy.ndarray):
-            large = value.nbytes > MAX_ARRAY_BYTES or isinstance(value, numpy.memmap)
+            large = value.nbytes > most or isinstance(value, numpy.memmap)
             return None if large or value.dtype.hasobject else "array"
         numpy_random = sys.modules.get("numpy.random")
         drawing = () if numpy_random is None else (numpy_random.Generator, numpy_random.RandomState, numpy_random.BitGenerator)
@@ -98,10 +98,10 @@ def _changes_in_place(value: object) -> str | None:
         if isinstance(value, torch.Generator):
             return "generator"
         if isinstance(value, torch.Tensor):
-            small = value.layout is torch.strided and value.device.type == "cpu" and value.nbytes <= MAX_ARRAY_BYTES
+            small = value.layout is torch.strided and value.device.type == "cpu" and value.nbytes <= most
             return "tensor" if small and type(value) is torch.Tensor else None
     if type(value) in (list, deque):
-        return "list" if len(value) <= MAX_ITEMS else "container"  # type: ignore[arg-type]
+        return "list" if 8 * len(value) <= most else "container"  # type: ignore[arg-type]
     return "container" if isinstance(value, (list, deque, dict, set, bytearray)) else None
 
 
@@ -188,9 +188,9 @@ def _is_tensor_like(value: object) -> bool:
 # Values
 
 
-def take(root: object, stop: tuple[object, ...] = ()) -> Values:
+def take(root: object, stop: tuple[object, ...] = (), most: int = MAX_COPIED) -> Values:
     """A copy of everything that may change below an object, to be compared and kept later."""
-    return {place.name: value for place in places(root, stop) if (value := copied(place)) is not None}
+    return {place.name: value for place in places(root, stop, most) if (value := copied(place)) is not None}
 
 
 def glance(root: object) -> Values:
@@ -243,12 +243,12 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Values
     return {name: before[name] for name in differ}, {name: after[name] for name in differ}
 
 
-def put_back(root: object, values: Mapping[str, Any], stop: tuple[object, ...] = ()) -> list[str]:
+def put_back(root: object, values: Mapping[str, Any], stop: tuple[object, ...] = (), most: int = MAX_COPIED) -> list[str]:
     """Write values to their places, in place; the names of those that were not found."""
     if not values:
         return []
     left = dict(values)
-    for place in list(places(root, stop)):
+    for place in list(places(root, stop, most)):
         if place.name in left and _write(place, left[place.name]):
             del left[place.name]
     return sorted(left)

@@ -13,10 +13,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from rearview.state import loader_holdings, loader_watched, streams
-from rearview.state.loader_notes import NOTE, Note, Position, digest, of, samplers, storable
-from rearview.state.loader_standin import StandIn, carrying
-from rearview.state.loader_worker import Start
+from rearview.state import streams
+from rearview.state.loading import holdings, watched
+from rearview.state.loading.notes import NOTE, Note, Position, digest, of, samplers, storable
+from rearview.state.loading.standin import StandIn, carrying
+from rearview.state.loading.worker import Start
 
 
 def put_back(loader: Any, position: Position, live: Any = None) -> Any:
@@ -159,7 +160,7 @@ class _Rebuilding:
                 live._shutdown_workers()
             live.__dict__.clear()
         workers = self.loader.num_workers
-        kind = loader_watched.classes()[1 if workers else 0]
+        kind = watched.classes()[1 if workers else 0]
         iterator = kind.__new__(kind) if live is None else live
         iterator.__class__ = kind
         otherwise: dict[str, Any] = {"_index_sampler": (), "generator": None} if order is None else {}
@@ -175,16 +176,16 @@ class _Rebuilding:
         states = [(dict(state), dict(values)) for state, values in position[which]]
         note.workers = [(dict(state), dict(values)) for state, values in states]
         note.began = [(dict(state), dict(values)) for state, values in position.get("began", ())]
-        note.dataset = {**loader_holdings.glance(self.loader.dataset), **position["dataset"]}
+        note.dataset = {**holdings.glance(self.loader.dataset), **position["dataset"]}
         return Start(position["base_seed"], position["dataset"], states)
 
     def begin(self) -> None:
         """Streams and samplers as they were when the epoch began."""
         streams.put_back(self.position["streams"])
-        missing = loader_holdings.put_back(samplers(self.loader), self.position["samplers"][0], self.stop)
+        missing = holdings.put_back(samplers(self.loader), self.position["samplers"][0], self.stop)
         if missing:
             self.position["inexact"].append(f"the loader's sampler has no {', '.join(missing)} any more")
-        self.note.samplers = loader_holdings.take(samplers(self.loader), self.stop)
+        self.note.samplers = holdings.take(samplers(self.loader), self.stop)
 
     def order(self) -> Iterator[Any]:
         """The epoch's order from its beginning, drawn the way torch drew it."""
@@ -219,7 +220,7 @@ class _Rebuilding:
 
     def settle(self) -> None:
         """The samplers as they were at the position; they were drawn from up to there."""
-        loader_holdings.put_back(samplers(self.loader), self.position["samplers"][1], self.stop)
+        holdings.put_back(samplers(self.loader), self.position["samplers"][1], self.stop)
 
     def place(self, iterator: Any) -> Any:
         setattr(iterator, NOTE, self.note)

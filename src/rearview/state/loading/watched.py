@@ -12,8 +12,8 @@ import sys
 from typing import Any
 
 from rearview.state import streams
-from rearview.state.loader_notes import NOTE, Note, of
-from rearview.state.loader_worker import CARRIED, Carried
+from rearview.state.loading.notes import NOTE, Note, of
+from rearview.state.loading.worker import CARRIED, Carried
 
 
 class _Ending:
@@ -141,3 +141,13 @@ def adopt(iterator: Any, note: Note) -> None:
         setattr(iterator, NOTE, note)
         note.made = streams.take()
         note.begun()
+
+
+def shell(loader: Any) -> Any:
+    """An iterator of a loader that is nowhere yet; it has no workers."""
+    if loader is None:
+        return None
+    kind = classes()[1 if loader.num_workers else 0]
+    made = kind.__new__(kind)
+    made._shutdown = True
+    return made

@@ -16,9 +16,10 @@ from typing import Any
 import xxhash
 
 from rearview.errors import Unstorable
-from rearview.state import loader_holdings, streams
-from rearview.state.loader_holdings import Values
-from rearview.state.loader_worker import Moved
+from rearview.state import streams
+from rearview.state.loading import holdings
+from rearview.state.loading.holdings import Values
+from rearview.state.loading.worker import Moved
 from rearview.store import encoding
 
 Position = dict[str, Any]
@@ -68,9 +69,9 @@ class Note:
         self.drawn = 0
         self.ended = self.finished = False
         self.sent.clear()
-        self.samplers = loader_holdings.take(samplers(loader), stop=(loader.dataset,))
+        self.samplers = holdings.take(samplers(loader), stop=(loader.dataset,))
         if created and loader.num_workers:
-            self.dataset = loader_holdings.glance(loader.dataset)
+            self.dataset = holdings.glance(loader.dataset)
         self.streams = streams.take()
 
     def arrived(self, moved: Moved) -> None:
@@ -153,12 +154,12 @@ def _workers(iterator: Any, note: Note, iterable: bool) -> Position:
 
 
 def _samplers_changed(loader: Any, note: Note) -> tuple[Values, Values]:
-    now = loader_holdings.take(samplers(loader), stop=(loader.dataset,))
-    return loader_holdings.changes(note.samplers, now)
+    now = holdings.take(samplers(loader), stop=(loader.dataset,))
+    return holdings.changes(note.samplers, now)
 
 
 def _dataset_changed(loader: Any, note: Note) -> tuple[Values, list[str]]:
-    before, _ = loader_holdings.changes(note.dataset, loader_holdings.glance(loader.dataset))
+    before, _ = holdings.changes(note.dataset, holdings.glance(loader.dataset))
     sizes = [name for name, value in before.items() if value[0] == "size"]
     return {name: value for name, value in before.items() if value[0] != "size"}, sizes
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from rearview.state.loader_worker import Loop, Start
+from rearview.state.loading.worker import Loop, Start
 
 
 class StandIn:

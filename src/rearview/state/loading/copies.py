@@ -10,7 +10,7 @@ import itertools
 from typing import Any
 
 from rearview.state import streams
-from rearview.state.loader_holdings import SCALARS, Place, Values, copied, places
+from rearview.state.loading.holdings import SCALARS, Place, Values, copied, places
 
 MAX_WATCHED = 100
 """Places looked at after every batch, those nearest to the dataset first."""

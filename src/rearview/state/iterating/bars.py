@@ -1,0 +1,42 @@
+"""Progress bars around what a loop runs over: `tqdm(loader)`. Known by their attributes; nothing is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rearview.state.iterating import generators, layers
+
+
+def is_bar(thing: Any) -> bool:
+    """Whether this is a bar of tqdm around something."""
+    of_tqdm = type(thing).__module__.startswith("tqdm") and hasattr(thing, "iterable")
+    return of_tqdm and (hasattr(thing, "last_print_n") or getattr(thing, "disable", False) is True)  # one switched off has no counters
+
+
+def bar_iterator(bar: Any, iterator: Any) -> Any:
+    """The iterator that a bar is in the middle of; None if it has none that tells where it is."""
+    if hasattr(type(bar.iterable), "__next__"):
+        return bar.iterable
+    if not generators.is_generator(iterator):
+        return None
+    held = generators.inside(iterator)
+    return next((inner for inner in held if layers.describe(inner) is not None), None)
+
+
+class Ready:
+    """What a bar runs over, with an iterator that is already on its way. Afterwards it is what it was."""
+
+    def __init__(self, iterator: Iterator[Any], source: Any) -> None:
+        self._iterator: Iterator[Any] | None = iterator
+        self._source = source
+
+    def __iter__(self) -> Iterator[Any]:
+        iterator, self._iterator = self._iterator, None
+        return iter(self._source) if iterator is None else iterator
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
