@@ -6,14 +6,13 @@ Whatever fails here ends the taking of checkpoints with one sentence: the traini
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rearview.record import loops
-from rearview.record.following import Following, Level
+from rearview.record.following import PLAIN, Following, Level
 from rearview.record.keeping import Keeping
 from rearview.record.loops import LoopIterator, Node
 from rearview.record.say import say
@@ -24,8 +23,6 @@ from rearview.state import loaders, positions
 if TYPE_CHECKING:
     from rearview.record.recorder import Recorder
 
-_PLAIN = (range, list, tuple, itertools.count, dict, set, frozenset, str)
-"""Nothing is drawn when these are iterated over."""
 _IN_ORDER = (loops.EXHAUSTED, loops.BREAK)
 
 
@@ -65,7 +62,7 @@ class Checkpointing:
         """Make the iterator of a loop, and note what the streams are before it draws."""
         if self._recorder.reaching and self._recorder.reach is not None:
             return self._recorder.reach.iterator(loop, source)
-        birth = None if type(source) in _PLAIN else positions.begin(source)
+        birth = None if type(source) in PLAIN else positions.begin(source)
         items: Iterator[Any] = iter(source)
         self._made[id(loop)] = (source, items, birth)
         return items
@@ -101,12 +98,19 @@ class Checkpointing:
             return
         if node is followed.main.node:
             self._guarded(followed.iteration_ended)
+            followed.main.item = None
         elif followed.nested is not None and node is followed.nested.node:
             keeping = self._keeping
             assert keeping is not None
             if keeping.agreement is not None or time.monotonic() >= keeping.inside_due_at:
                 nested = followed.nested
                 self._guarded(lambda: followed.nested_advanced(nested))
+
+    def yielded(self, loop: LoopIterator, item: Any) -> None:
+        """Keep what the iteration of the main loop is about, for as long as it lasts."""
+        followed = self._following
+        if followed is not None and followed.main.loop is loop:
+            followed.main.item = item
 
     def left(self, loop: LoopIterator, node: Node, ending: int) -> None:
         """A loop was left."""

@@ -6,6 +6,7 @@ when too much work is at risk. The decision is `keeping`'s; with several ranks i
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,9 @@ from rearview.record.keeping import Keeping
 from rearview.record.loops import LoopIterator, Node
 from rearview.record.scope import Scope
 from rearview.state import positions
+
+PLAIN = (range, list, tuple, itertools.count, dict, set, frozenset, str)
+"""Nothing is drawn when these are iterated over, and any iteration can be gone to."""
 
 
 @dataclass(slots=True)
@@ -28,6 +32,8 @@ class Level:
     """The iterator over it."""
     birth: Any
     """What the random streams were when that was made."""
+    item: Any = None
+    """What the iteration is about, where it cannot be had again by counting. The program holds it as well."""
 
 
 class Following:
@@ -127,7 +133,8 @@ class Following:
                     position = positions.take(level.items, level.birth, level.node.iteration + 1)
                     boundary.inexact.extend(position.get("inexact", ()))
                     roots["position", depth] = position
-            adapters = positions.adapters(elsewhere=[level.items for level in levels])
-            return self._keeping.take(boundary, roots, self.period, began=began, second=second, adapters=adapters)
+            if part != boundaries.ITERATION and type(self.main.source) not in PLAIN:
+                roots["item", 0] = self.main.item
+            return self._keeping.take(boundary, roots, self.period, began=began, second=second)
         finally:
             self._lost_s += time.perf_counter() - began

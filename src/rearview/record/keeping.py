@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rearview.record import staging
 from rearview.record.agreement import Agreement
@@ -22,7 +21,7 @@ from rearview.record.reserve import Reserve
 from rearview.record.say import say
 from rearview.record.scope import Roots, Scope
 from rearview.record.thinning import Thinning
-from rearview.state import streams
+from rearview.state import positions, streams
 from rearview.state.capture import Captured, capture
 from rearview.store.manifests import Manifest
 
@@ -81,7 +80,7 @@ class Keeping:
 
     def introduce(self, scope: Scope) -> None:
         """What was named is looked at once: it can be captured, or the run says now that it cannot."""
-        captured = capture({("given", name): value for name, value in scope.given().items()})
+        captured = capture({("given", name): value for name, value in scope.given().items()}, adapters=[positions.Iterators()])
         for lack in captured.missing:
             self._say_once(_partial(lack.where, lack.type_name, lack.why))
 
@@ -89,7 +88,7 @@ class Keeping:
         """The main loop is about to begin: what is there now says how large a checkpoint will be, at the least."""
         self.outputs.loop_begins()
         if period.k == 0:
-            captured = capture(scope.roots())
+            captured = capture(scope.roots(), adapters=[positions.Iterators()])
             size = sum(buffer.nbytes for buffer in captured.buffers)
             period.expect(size, staging.copy_speed() / _PASSES)
             self.materializer.prepare(size)
@@ -137,9 +136,7 @@ class Keeping:
 
     # -- taking one ------------------------------------------------------------------------------------------------------
 
-    def take(
-        self, boundary: Boundary, roots: Roots, period: AdaptivePeriod, *, began: float, second: bool = False, adapters: Sequence[Any] = ()
-    ) -> bool:
+    def take(self, boundary: Boundary, roots: Roots, period: AdaptivePeriod, *, began: float, second: bool = False) -> bool:
         """Take one part of a checkpoint. False if it was skipped."""
         if self.materializer.busy and not second:
             if not self.settings["every"] and self.agreement is None:
@@ -148,7 +145,9 @@ class Keeping:
         if not second:
             self.number += 1
         roots["stream", "global"] = streams.take()
-        captured = capture(roots, adapters=adapters)
+        iterators = positions.Iterators()
+        captured = capture(roots, adapters=[iterators])
+        boundary.inexact.extend(iterators.inexact)
         marks, metrics = self.outputs.at_boundary(), self._thinning.metrics()
         manifest = self._manifest(boundary, captured)
         job = self.materializer.take(

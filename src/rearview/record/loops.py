@@ -65,6 +65,9 @@ class Guard(Protocol):
     def advancing(self, loop: LoopIterator, node: Node) -> None:
         """An iteration has ended; the next has not begun."""
 
+    def yielded(self, loop: LoopIterator, item: Any) -> None:
+        """The loop gives the program its next item."""
+
     def left(self, loop: LoopIterator, node: Node, ending: int) -> None:
         """The loop was exhausted or dropped."""
 
@@ -259,6 +262,8 @@ class LoopIterator:
             self._begun = node.iteration + 1
             leave(node, EXCEPTION)
             raise
+        if self._guard is not None:
+            self._guard.yielded(self, value)
         if self._affine is None:
             kind = type(value)
             namer = _NAMERS[kind] if kind in _NAMERS else _namer(kind)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from rearview.errors import CheckpointError
-from rearview.record import aside
+from rearview.record import aside, boundaries
+from rearview.record.following import PLAIN
 from rearview.record.handshake import Handshake
 from rearview.record.loops import LoopIterator, Node
 from rearview.record.say import say
@@ -56,6 +57,9 @@ class Reach:
     def advancing(self, loop: LoopIterator, node: Node) -> None:
         """Nothing to do."""
 
+    def yielded(self, loop: LoopIterator, item: Any) -> None:
+        """Nothing to do."""
+
     def left(self, loop: LoopIterator, node: Node, ending: int) -> None:
         """Nothing to do."""
 
@@ -82,6 +86,7 @@ class Reach:
         depth = _depth(around)
         if depth == len(path) - 1 and [name, occurrence] == path[depth][:2] and self._around_is(around, depth):
             self._restore(live)
+            self._put_streams_back()
             self._count(around)
             self._arrived(None)
 
@@ -114,28 +119,30 @@ class Reach:
         if within is None:
             loop.go_to(iteration, islice(iter(source), iteration, None))
             return
-        own = depth - self._outside
-        position = self._position(own)
-        items = positions.put_back(source, {**position, "count": iteration} if position else {"count": iteration})
+        values = self._put_back(within)  # what runs before the inner loop sees the state that it had
+        position = self._position(depth - self._outside)
+        if type(source) in PLAIN:
+            items: Iterator[Any] = islice(iter(source), iteration, None)
+        else:
+            items = chain([values.get(("item", 0))], positions.put_back(source, position))
         loop.go_to(iteration, items)
         within.follow(loop, node, source, items, position.get("birth"))
-        self._put_back(within)  # what runs before the inner loop sees the state that it had
+        self._put_streams_back()
 
     def _be_there(self, loop: LoopIterator, node: Node, source: Any, depth: int, within: Checkpointing | None) -> None:
         """The place itself."""
         if within is None:
             raise CheckpointError(f"loop {node.name!r} was inside `rv.checkpointing` when it was recorded, and is not now")
         iteration = self.manifest.path[depth][2]
-        if self.manifest.part == "block":
-            items: Iterator[Any] = iter(())
-            birth = None
-        else:
-            position = self._position(depth - self._outside)
-            items = positions.put_back(source, position)
-            birth = position.get("birth")
+        self._put_back(within)
+        items: Iterator[Any] = iter(())
+        birth = None
+        if self.manifest.part != boundaries.BLOCK:
+            birth = positions.begin(source)
+            items = positions.put_back(source, self._position(depth - self._outside))
         loop.go_to(iteration + 1, items)
         within.follow(loop, node, source, items, birth)
-        self._put_back(within)
+        self._put_streams_back()
         self._count(node)
         self._arrived(within)
 
@@ -146,20 +153,27 @@ class Reach:
 
     def _position(self, own: int) -> dict[str, Any]:
         key = ("position", own)
-        return look(self._tree, key, self._reader) if key in self._tree.roots else {}  # type: ignore[return-value]
+        return look(self._tree, key, self._reader) if key in self._tree.roots else {}
 
-    def _put_back(self, within: Checkpointing) -> None:
-        """The state, in place; the random streams last."""
+    def _put_back(self, within: Checkpointing) -> dict[Any, object]:
+        """The state, in place, but for the random streams: they come last."""
         frames = within.scope.frames()
-        within.scope.bind(self._restore(within.scope.roots(), [frame.f_code for frame in frames], len(frames)))
+        values = self._restore(within.scope.roots(), [frame.f_code for frame in frames], len(frames))
+        within.scope.bind(values)
+        return values
 
     def _restore(self, live: Roots, codes: Sequence[CodeType] = (), frames: int = 0) -> dict[Any, object]:
         """Variables of functions that are not running (yet) are left out."""
-        keys = [key for key in self._tree.roots if key[0] not in ("position", "stream") and not (key[0] == "local" and key[1] >= frames)]
-        adapters = positions.adapters(elsewhere=())
-        values = restore.plan(self._tree, live, self._reader, adapters=adapters, codes=codes, only=keys).apply()
-        streams.put_back(look(self._tree, ("stream", "global"), self._reader))
+        ours = ("position", "stream")
+        keys = [key for key in self._tree.roots if key[0] not in ours and not (key[0] == "local" and int(key[1]) >= frames)]
+        iterators = positions.Iterators()
+        values = restore.plan(self._tree, live, self._reader, adapters=[iterators], codes=codes, only=keys).apply()
+        for sentence in iterators.settle():
+            say(f"run {self._recorder.run} may not go on exactly as it was: {sentence}")
         return values
+
+    def _put_streams_back(self) -> None:
+        streams.put_back(look(self._tree, ("stream", "global"), self._reader))
 
     def _count(self, node: Node) -> None:
         """Records and loops are counted on from where they were."""

@@ -66,7 +66,7 @@ class Thinning:
         if not self.is_needed or (now < self._not_before and not last):
             return
         store, run = self._recorder.store, self._recorder.run
-        facts = {run: RunFacts(running=not last, finished=last, policy=self._policy)}
+        facts: dict[str, RunFacts] = {run: RunFacts(running=not last, finished=last, policy=self._policy)}
         names = list(self._items)
         verdicts = retention.choose([self._items[name] for name in names], self._policy, time.time(), facts)
         drop = [name for name, verdict in zip(names, verdicts, strict=True) if not verdict.keep]

@@ -8,7 +8,7 @@ A position that cannot be exact says why, a sentence each under "inexact"; putti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,18 @@ from rearview.state.loading import holdings, notes
 from rearview.state.loading.holdings import Values
 from rearview.state.loading.notes import Position
 
-__all__ = ["Birth", "Iterators", "begin", "describe_iterator", "put_back", "put_back_live", "restore_iterator", "take", "take_live"]
+__all__ = [
+    "Birth",
+    "Iterators",
+    "adapters",
+    "begin",
+    "describe_iterator",
+    "put_back",
+    "put_back_live",
+    "restore_iterator",
+    "take",
+    "take_live",
+]
 
 _SIMPLE = (range, list, tuple, str, bytes, bytearray, dict, set, frozenset)
 _LARGEST = 200_000
@@ -52,10 +63,14 @@ def _root(iterable: Any) -> Any:
     return generators.variables_of(iterable) if generators.is_generator(iterable) else iterable
 
 
+def adapters(elsewhere: Iterable[object] = ()) -> list[Iterators]:
+    """For the walk over a program's state; `elsewhere` are the iterators of loops, which have positions of their own."""
+    return [Iterators(elsewhere)]
+
+
 def take(iterator: Any, birth: Birth | None, count: int) -> Position:
     """The position of a loop's iterator after `count` items."""
-    position: Position = {"kind": "layers", "count": count, "inexact": []}
-    shape = None
+    position: Position = {"kind": "layers", "count": count, "at": count, "inexact": []}
     if birth is not None and is_bar(birth.iterable):
         position["kind"] = "bar"
         inner = bar_iterator(birth.iterable, iterator)
@@ -77,14 +92,15 @@ def take(iterator: Any, birth: Birth | None, count: int) -> Position:
 
 
 def put_back(iterable: Any, position: Position) -> Iterator[Any]:
-    """An iterator over the same iterable, of this process, that yields the item after the `count` that were taken.
+    """An iterator over the same iterable, of this process, that yields the item after the first `count`.
 
-    Leaves the global streams as it found them; whoever restores a state puts those back last. The program's objects (datasets,
-    samplers) must have been restored before: workers that are started here take a copy of them.
+    Leaves the global streams and the iterable's own generators as it found them. The program's objects (datasets, samplers) must
+    have been restored before: workers that are started here take a copy of them. Adds `birth` to the position, for the next `take`.
+    A count other than the one that was taken (a loop yields its last item again) means advancing from the beginning.
     """
     outside = streams.take()
     try:
-        if position["kind"] == "replay":
+        if position.get("kind", "replay") == "replay" or position["count"] != position["at"]:
             return _replay(iterable, position)
         return _put_back_layers(iterable, position)
     finally:
@@ -100,8 +116,10 @@ def _values(iterable: Any, position: Position, which: int) -> None:
 
 def _beginning(iterable: Any, position: Position) -> Callable[[], None]:
     def begin_again() -> None:
-        streams.put_back(position.get("streams", {}))
+        streams.put_back(position.get("streams") or position.get("shape", {}).get("streams", {}))
         _values(iterable, position, 0)
+        if "streams" in position and "birth" not in position:
+            position["birth"] = Birth(iterable, position["streams"], holdings.take(_root(iterable), most=_LARGEST))
 
     return begin_again
 
@@ -125,7 +143,7 @@ def _put_back_layers(iterable: Any, position: Position) -> Iterator[Any]:
 
 def _replay(iterable: Any, position: Position) -> Iterator[Any]:
     """Made anew under the streams of its beginning, and advanced."""
-    count, said = position["count"], position["inexact"]
+    count, said = position["count"], position.setdefault("inexact", [])
     if iter(iterable) is iterable and _is_there(iterable, position):
         return iterable  # type: ignore[no-any-return]  # an object that is its own iterator, and was restored as an object
     _beginning(iterable, position)()
@@ -135,8 +153,8 @@ def _replay(iterable: Any, position: Position) -> Iterator[Any]:
     if done < count:
         said.append(f"{_name(iterable)} ended after {done} of the {count} items that were taken from it")
     after = streams.take()
-    for name in streams.moved(before, after):
-        if notes.digest(after[name]) != position.get("after", {}).get(name):
+    for name in streams.moved(before, after) if "after" in position else ():
+        if notes.digest(after[name]) != position["after"].get(name):
             said.append(
                 f"{_name(iterable)} draws from the random stream of {name}, and so does other code: it may not yield the same again"
             )
