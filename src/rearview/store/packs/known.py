@@ -121,7 +121,10 @@ class Known:
 
     def add(self, index: PackIndex) -> None:
         """A pack that was just published."""
-        facts = os.stat(indexes.index_path(self.store, index.pack))
+        try:
+            facts = os.stat(indexes.index_path(self.store, index.pack))
+        except FileNotFoundError:
+            return  # gc looks at it this moment, and waits for the manifest
         with self._lock:
             self._remember(index, (facts.st_ino, facts.st_size))
 
