@@ -49,6 +49,7 @@ def capture(roots: Mapping[RootKey, object], *, adapters: Sequence[Adapter] = ()
     """Take the state of everything that the roots reach. `omit` leaves out what it says yes to (for tests)."""
     with tensors.quiet():
         walk = Walk(FAMILIES, adapters, omit)
+        objects.take_names(walk)
         for key, value in roots.items():
             walk.root(key, value)
     return Captured(

@@ -10,6 +10,7 @@ import hashlib
 import struct
 from collections.abc import Callable, Iterable, Sequence
 
+from rearview.state.take.tensors import HISTORY, RETAINS_GRAD
 from rearview.state.tree import RootKey, Tree, is_atom
 
 _F64 = struct.Struct("<d")
@@ -21,6 +22,7 @@ _CANONICAL: dict[str, Callable[[list[int]], list[int]]] = {
     "npmemmap": lambda payload: [*payload[:2], *payload[3:]],
 }
 """Kinds of which not everything counts."""
+_FLAGS = ~(HISTORY | RETAINS_GRAD)
 _UNORDERED = ("set", "frozenset")
 _SET_ITEMS_AT = 2
 
@@ -64,11 +66,14 @@ class _Digests:
                 out.append(b"\nbuffer " + self._buffers[payload])
                 continue
             children = payload
-            if kind in _CANONICAL:
+            out.append(b"\n" + kind.encode())
+            if kind == "tensor":  # whether it had a history is no part of its value
+                out.append(b" %d" % (nodes[payload[3]][1] & _FLAGS))
+                children = [*payload[:3], *payload[4:]]
+            elif kind in _CANONICAL:
                 children = _CANONICAL[kind](payload)
             elif kind in _UNORDERED:
                 children = self._sorted(payload)
-            out.append(b"\n" + kind.encode())
             for child in children:
                 token = self._atoms.get(child) or owned.get(child)
                 if token is None:

@@ -10,7 +10,7 @@ import ctypes
 import inspect
 import sys
 from collections.abc import Mapping
-from types import FrameType
+from types import CellType, FrameType
 from typing import Any
 
 _SNAPSHOT = sys.version_info < (3, 13)
@@ -49,7 +49,7 @@ def variables(frame: FrameType) -> dict[str, Any]:
             if isinstance(name, str) and not (name.startswith("__") and name.endswith("__")) and not isinstance(value, module)
         }
     found = dict(frame.f_locals) if not _SNAPSHOT else _read(frame)
-    return {name: value for name, value in found.items() if not name.startswith(".")}
+    return {name: value for name, value in found.items() if name[0] not in ".@"}  # no names that source could have
 
 
 def assign(frame: FrameType, values: Mapping[str, Any]) -> None:
@@ -149,7 +149,7 @@ def _read_slots(frame: FrameType) -> dict[str, Any]:
         if not pointer:
             continue
         value: Any = ctypes.cast(pointer, ctypes.py_object).value
-        if name in cells and type(value) is _CELL:
+        if name in cells and isinstance(value, CellType):
             try:
                 found[name] = value.cell_contents
             except ValueError:
@@ -157,11 +157,3 @@ def _read_slots(frame: FrameType) -> dict[str, Any]:
         else:
             found[name] = value
     return found
-
-
-def _cell_type() -> type:
-    value = None
-    return type((lambda: value).__closure__[0])  # type: ignore[index]
-
-
-_CELL = _cell_type()

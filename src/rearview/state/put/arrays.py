@@ -188,7 +188,7 @@ class Bits(InPlace):
         state, seeds = job.made[payload[1]], job.made[payload[2]]
 
         def put() -> None:
-            if seeds is None or getattr(made, "_seed_seq", None) is seeds:
+            if getattr(made, "_seed_seq", None) is seeds:
                 made.state = full_state(state)
             else:
                 try:

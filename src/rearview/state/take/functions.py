@@ -16,7 +16,7 @@ import weakref
 from typing import Any
 
 from rearview.state.take.attributes import attributes
-from rearview.state.take.objects import named
+from rearview.state.take.objects import found, named
 from rearview.state.take.walk import Taker, Uncapturable, Walk
 from rearview.state.tree import NOTHING, Node
 
@@ -72,6 +72,8 @@ def take_builtin(walk: Walk, value: types.BuiltinFunctionType) -> Node:
     owner: Any = value.__self__
     if owner is None or isinstance(owner, types.ModuleType):
         module = value.__module__ or getattr(owner, "__name__", None)
+        if found(str(module), value.__qualname__) is not value:
+            raise Uncapturable(f"a function written in C that {module} does not show")
         return ("ref", walk.slots((module, value.__qualname__)))
     return ("bmethod", walk.slots((owner, value.__name__)))
 
@@ -84,7 +86,8 @@ def take_descriptor(walk: Walk, value: Any) -> Node:
 def take_weakref(walk: Walk, value: weakref.ref[Any]) -> Node:
     """A weak reference; a dead one stays dead."""
     target = value()
-    if value.__callback__ is not None:
+    callback: Any = value.__callback__
+    if callback is not None:
         raise Uncapturable("a weak reference that calls a function")
     return ("weakref", [NOTHING if target is None else walk.slot(target)])
 

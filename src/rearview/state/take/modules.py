@@ -6,7 +6,6 @@ Hooks are left alone: they are functions of the program that belong to the live 
 from __future__ import annotations
 
 import sys
-import types
 from typing import Any
 
 from rearview.state.take.attributes import attributes, plain_layout, take_attrs
@@ -28,7 +27,6 @@ COMPILED = (*MODULE_HOOKS, "dynamo_ctx", "forward", "compiler_config", "_torchdy
 _TAKE_MODULE = take_attrs(MODULE_HOOKS)
 _TAKE_COMPILED = take_attrs(COMPILED)
 _TAKE_OPTIMIZER = take_attrs(OPTIMIZER_HOOKS)
-_TAKE_STEPPED = take_attrs((*OPTIMIZER_HOOKS, "step"))
 
 
 def take_module(walk: Walk, value: Any) -> Node:
@@ -42,10 +40,8 @@ def take_compiled(walk: Walk, value: Any) -> Node:
 
 
 def take_optimizer(walk: Walk, value: Any) -> Node:
-    """An optimizer. A scheduler puts its own `step` into it, which stays as it is."""
-    patched = vars(value).get("step")
-    ours = isinstance(patched, (types.FunctionType, types.MethodType))
-    return ("obj", [walk.slot(type(value)), *attributes(walk, value, _TAKE_STEPPED if ours else _TAKE_OPTIMIZER)])
+    """An optimizer: its groups, and what it keeps for each parameter."""
+    return ("obj", [walk.slot(type(value)), *attributes(walk, value, _TAKE_OPTIMIZER)])
 
 
 def take_plain(walk: Walk, value: Any) -> Node:

@@ -69,6 +69,22 @@ def found(module: str, name: str) -> Any:
     return at
 
 
+_ONE_OF_A_KIND = (
+    ("random", "_inst"), ("numpy.random.mtrand", "_rand"), ("numpy.random.mtrand", "_rand._bit_generator"), ("torch", "default_generator"),
+    ("os", "environ"), ("sys", "stdin"), ("sys", "stdout"), ("sys", "stderr"), ("sys", "modules"),
+)  # fmt: skip
+"""Objects of the process that are meant by their names: the global random streams are kept by themselves, in `streams`."""
+
+
+def take_names(walk: Walk) -> None:
+    """Know the objects that every process has before any is met."""
+    for module, name in _ONE_OF_A_KIND:
+        value = found(module, name)
+        if value is not None:
+            walk.memo[id(value)] = walk.add(("ref", walk.slots((module, name))))
+            walk.keep.append(value)
+
+
 def take_class(walk: Walk, value: type) -> Node:
     """A class, by its name; one made inside a function is found again through the live objects."""
     return ("ref", [walk.slot(value.__module__), walk.slot(value.__qualname__)])
