@@ -70,6 +70,8 @@ def adapters(elsewhere: Iterable[object] = ()) -> list[Iterators]:
 
 def take(iterator: Any, birth: Birth | None, count: int) -> Position:
     """The position of a loop's iterator after `count` items."""
+    if type(iterator) is layers.OnceMore:
+        iterator = iterator.rest
     position: Position = {"kind": "layers", "count": count, "at": count, "inexact": []}
     if birth is not None and is_bar(birth.iterable):
         position["kind"] = "bar"
@@ -96,13 +98,15 @@ def put_back(iterable: Any, position: Position) -> Iterator[Any]:
 
     Leaves the global streams and the iterable's own generators as it found them. The program's objects (datasets, samplers) must
     have been restored before: workers that are started here take a copy of them. Adds `birth` to the position, for the next `take`.
-    A count other than the one that was taken (a loop yields its last item again) means advancing from the beginning.
+    With a count of one less than was taken, it yields the last item again and then goes on.
     """
     outside = streams.take()
     try:
-        if position.get("kind", "replay") == "replay" or position["count"] != position["at"]:
+        if position.get("kind", "replay") == "replay":
             return _replay(iterable, position)
-        return _put_back_layers(iterable, position)
+        if position["count"] == position["at"]:
+            return _put_back_layers(iterable, position)
+        return _once_more(iterable, position)
     finally:
         streams.put_back(outside)
         _values(iterable, position, 1)
@@ -129,6 +133,7 @@ def _put_back_layers(iterable: Any, position: Position) -> Iterator[Any]:
     source = iterable if bar is None else bar.iterable
     again = Again(position["count"], _beginning(iterable, position), position["inexact"])
     again.begin()
+    again.begun[0] = True
     if shape["kind"] == "loader" and loaders.is_loader(source):
         made = loaders.put_back(source, shape)
         again.said += [sentence for sentence in shape["inexact"] if sentence not in again.said]
@@ -141,10 +146,22 @@ def _put_back_layers(iterable: Any, position: Position) -> Iterator[Any]:
     return iter(bar)
 
 
+def _once_more(iterable: Any, position: Position) -> Iterator[Any]:
+    """The last item again, then what comes after it."""
+    source = iterable.iterable if position["kind"] == "bar" else iterable
+    if position["count"] == position["at"] - 1:
+        loader = position["shape"]["kind"] == "loader"
+        item = layers.last_item(source if loader else iter(source), position["shape"])
+        if item is not loaders.UNKNOWN:
+            position["count"] = position["at"]
+            return layers.OnceMore(item, _put_back_layers(iterable, position))
+    return _replay(iterable, position)
+
+
 def _replay(iterable: Any, position: Position) -> Iterator[Any]:
     """Made anew under the streams of its beginning, and advanced."""
     count, said = position["count"], position.setdefault("inexact", [])
-    if iter(iterable) is iterable and _is_there(iterable, position):
+    if hasattr(type(iterable), "__next__") and _is_there(iterable, position):
         return iterable  # type: ignore[no-any-return]  # an object that is its own iterator, and was restored as an object
     _beginning(iterable, position)()
     before = streams.take()

@@ -276,7 +276,9 @@ class Job:
             KINDS[kind].fill(self, payload, made[number], self.lives.get(number, ABSENT))
 
     def finish(self) -> None:
-        """Generators, and whatever else has to wait for everything."""
+        """Adapters, generators, and whatever else has to wait for everything."""
+        for adapter in self.plan.adapters.values():
+            adapter.settle()
         for step in self._last:
             step()
 

@@ -7,6 +7,7 @@ everything else is restored and before the random streams are, brings each to it
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import FunctionType, GeneratorType
 from typing import Any
 
@@ -85,7 +86,9 @@ class Iterators:
 
     name = "iterator"
 
-    def __init__(self) -> None:
+    def __init__(self, elsewhere: Iterable[object] = ()) -> None:
+        self._elsewhere = list(elsewhere)
+        """Iterators whose positions are kept with the loops they are in."""
         self.inexact: list[str] = []
         """What was taken, or put back, and may not be exact."""
         self._waiting: list[tuple[Any, Described]] = []
@@ -96,6 +99,8 @@ class Iterators:
 
     def take(self, value: Any) -> Described:
         """What is to be kept of an iterator; the walk goes on with it."""
+        if any(value is iterator for iterator in self._elsewhere):
+            return {"kind": "elsewhere"}
         described = describe_iterator(value)
         if described is None:
             raise Uncapturable("a generator that is running")
@@ -104,6 +109,8 @@ class Iterators:
 
     def put(self, live: Any, state: Described) -> Any:
         """The object to use; it is brought to its place by `settle`."""
+        if state["kind"] == "elsewhere":
+            return live
         if state["kind"] == "loader":
             made = live if loaders.is_iterator(live) else watched.shell(state["loader"])
         else:

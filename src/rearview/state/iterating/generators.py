@@ -138,7 +138,7 @@ def restore(generator: GeneratorType[Any, Any, Any], shape: Shape, again: Again)
     if shape["finished"]:
         generator.close()
         return
-    again.begin()
+    again.at_beginning()
     taken = _step_in(generator, shape, again) if _has_loader(shape) or again.steps is None else 0
     if taken is not None:
         _advance(generator, shape, again, taken)

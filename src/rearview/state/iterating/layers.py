@@ -19,6 +19,7 @@ from typing import Any
 
 from rearview.state import loaders
 from rearview.state.iterating import generators
+from rearview.state.loaders import UNKNOWN
 
 Shape = dict[str, Any]
 
@@ -50,10 +51,18 @@ class Again:
     """Puts streams and generators to where they were at the beginning."""
     said: list[str] = field(default_factory=list)
     """What could not be exact, a sentence each."""
+    begun: list[bool] = field(default_factory=lambda: [False])
+    """Whether it is the beginning right now."""
+
+    def at_beginning(self) -> None:
+        """Be at the beginning, if nothing has been drawn since."""
+        if not self.begun[0]:
+            self.begin()
+        self.begun[0] = False
 
     def below(self, one_to_one: bool) -> Again:
         """The same for a layer below."""
-        return self if one_to_one else Again(None, self.begin, self.said)
+        return self if one_to_one else Again(None, self.begin, self.said, self.begun)
 
 
 def describe(iterator: Any) -> Shape | None:
@@ -215,3 +224,42 @@ def skip(iterator: Iterator[Any], steps: int) -> int:
     before = itertools.count()
     deque(zip(itertools.islice(iterator, max(0, steps)), before, strict=False), maxlen=0)
     return next(before)
+
+
+# The last item again
+
+
+class OnceMore:
+    """Yields an item, then goes on with an iterator."""
+
+    __slots__ = ("_item", "rest")
+
+    def __init__(self, item: Any, rest: Iterator[Any]) -> None:
+        self._item = [item]
+        self.rest = rest
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return self._item.pop() if self._item else next(self.rest)
+
+
+def last_item(live: Any, shape: Shape) -> Any:
+    """What an iterator yielded last before the described position, over the things of a live one; UNKNOWN if that cannot be told.
+
+    A loader's batch is made of the same examples; what was drawn for it is drawn anew.
+    """
+    kind = shape["kind"]
+    if kind == "loader":
+        return loaders.last_batch(live, shape)
+    if kind in ("enumerate", "zip") and _AROUND.get(type(live)) == kind:
+        items = [last_item(part, below) for part, below in zip(_reduced(live)[1], shape["of"], strict=False)]
+        if any(item is UNKNOWN for item in items) or len(items) != len(shape["of"]):
+            return UNKNOWN
+        return (shape["index"] - 1, items[0]) if kind == "enumerate" else tuple(items)
+    if kind == "range" and type(live).__name__ in _RANGES:
+        return shape["rest"][0] - shape["rest"][2]
+    if kind == "index" and type(live).__name__ in ("list_iterator", "tuple_iterator") and shape["at"]:
+        return live.__reduce__()[1][0][shape["at"] - 1]
+    return UNKNOWN

@@ -33,6 +33,21 @@ def put_back(loader: Any, position: Position, live: Any = None) -> Any:
         streams.put_back(outside)
 
 
+def last_batch(loader: Any, position: Position) -> Any:
+    """The batch before a position, made again in this process: the same examples, with other draws."""
+    outside = streams.take()
+    try:
+        rebuilding = _Rebuilding(loader, position)
+        index = rebuilding.skip(rebuilding.order(), position["received"] if position["workers"] else position["drawn"])
+        rebuilding.settle()
+        fetcher = sys.modules["torch.utils.data.dataloader"]._DatasetKind.create_fetcher(
+            loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
+        )
+        return fetcher.fetch(index)
+    finally:
+        streams.put_back(outside)
+
+
 def _compare(loader: Any, position: Position) -> None:
     if loader.num_workers != position["workers"]:
         position["inexact"].append(

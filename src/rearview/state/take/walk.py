@@ -53,6 +53,9 @@ class Adapter(Protocol):
     def put(self, live: Any, state: Any) -> object:
         """Put the state into the live object at the same place (None: there is none); the object to use from then on."""
 
+    def settle(self) -> object:
+        """Everything is restored but the random generators: what `put` left for later is done now."""
+
 
 class Walk:
     """One capture on its way."""
