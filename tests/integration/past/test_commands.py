@@ -1,0 +1,352 @@
+"""The commands about checkpoints, over stores made by hand: checkpoints, pin, gc, export, show, sql."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rearview import past
+from rearview.cli.main import main
+from rearview.errors import NoCheckpoint
+from rearview.store import manifests
+from rearview.store.manifests import THINNED
+from rearview.testing.checkpoints import epoch, keep, keep_state
+from rearview.testing.stores import RunBuilder, StoreBuilder
+
+ACC = [0.1, 0.9, 0.3, 0.2, 0.5, 0.6]
+MB = 1_000_000
+
+Says = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def says(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Says:
+    """Run a command in this process: (exit code, what it printed, what it noted)."""
+    monkeypatch.setenv("COLUMNS", "140")
+
+    def run(*words: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main(list(words))
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return run
+
+
+def asked(says: Says, *words: str) -> Any:
+    code, out, err = says(*words, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def train(builder: StoreBuilder, name: str, *, ends: bool = True, size: int = MB, **facts: Any) -> RunBuilder:
+    """A run of six epochs called 1 to 6, a checkpoint in two parts after each, `acc` logged between the parts."""
+    run = builder.run(name=name, **facts)
+    process = run.process()
+    for k, _ in enumerate(process.loop("epoch", range(1, 7))):
+        for _ in process.loop("step", range(3)):
+            process.log("loss", 1.0 / (k + 1))
+        weights = os.urandom(size)
+        process.clock_us = 60_000_000 * k + 40_000_000
+        keep(run, k + 1, epoch(k, None, ["step", 0, 2, 2]), {"w": weights}, part="block", at_s=60 * k + 40)
+        process.log("acc", ACC[k])
+        keep(run, k + 1, epoch(k), {"w": weights, "h": bytes([k]) * 10}, at_s=60 * k + 41)
+    if ends:
+        process.end()
+    else:
+        process.stop()
+    return run
+
+
+def kept(says: Says, run: str = "last") -> list[str]:
+    found = asked(says, "checkpoints", run)["checkpoints"]
+    return list(dict.fromkeys(one["at"] for one in found if one["thinned"] is None))
+
+
+# checkpoints
+
+
+def test_checkpoints_are_listed_in_peoples_words(project: Path, says: Says) -> None:
+    train(StoreBuilder(project), "a")
+    code, out, _ = says("checkpoints", "a")
+    assert code == 0
+    lines = [line.split() for line in out.splitlines()]
+    assert lines[0] == ["at", "boundary", "when", "size", "new", "stall", "background", "state", "why"]
+    assert len(lines) == 13
+    assert lines[1][:5] == ["epoch=1", "after", "the", "step", "loop"]
+    assert lines[2][:4] == ["epoch=1", "end", "of", "iteration"]
+    assert out.splitlines()[-1].endswith("complete  the last of its run")
+    assert lines[1][-3:] == ["everything", "is", "kept"]
+    found = asked(says, "checkpoints")["checkpoints"]
+    assert found[1] | {"taken_at": 0, "size_bytes": 0} == {
+        "path": "epoch=1", "at": "epoch=1", "loops": [{"loop": "epoch", "occurrence": 0, "iteration": 0, "value": 1}],
+        "boundary": "iteration", "attempt": 1, "number": 1, "taken_at": 0, "size_bytes": 0, "new_bytes": 10, "stall_s": 0.01,
+        "background_s": 0.1, "whole": True, "absent_ranks": [], "complete": True, "missing": [], "pickled": [], "pinned": False,
+        "thinned": None, "why": "everything is kept", "manifests": ["0-a1-000001-iteration"],
+    }  # fmt: skip
+    assert found[0]["new_bytes"] == MB
+
+
+def test_what_is_missing_is_named_once_and_ranks_that_lack(project: Path, says: Says) -> None:
+    run = StoreBuilder(project).run()
+    run.process().stop()
+    for k in range(2):
+        missing = [["log.file", "TextIOWrapper", "an open file"]]
+        for rank in range(2 - k):
+            keep(run, k, epoch(k), {"w": b"w"}, process=str(rank), rank=rank, world=2, missing=missing, complete=False, pickled=["odd"])
+    code, out, _ = says("checkpoints")
+    assert code == 0
+    assert "partial, 2 missing" in out
+    assert "no part of rank 1" in out
+    assert out.count("log.file: an open file (TextIOWrapper), rank 0, from epoch=1 on") == 1
+    assert "kept as pickles" in out
+
+
+def test_a_run_without_checkpoints(project: Path, says: Says) -> None:
+    StoreBuilder(project).run().process().end()
+    code, out, err = says("checkpoints")
+    assert (code, out) == (3, "")
+    assert "rv.checkpointing" in err
+
+
+@pytest.mark.damages_store
+def test_damaged_checkpoints_are_named(project: Path, says: Says) -> None:
+    run = train(StoreBuilder(project), "a")
+    path = manifests.path_of(run.store, manifests.list_of(run.store, run.run)[0])
+    path.write_bytes(path.read_bytes().replace(b'"rank"', b'"rant"'))
+    code, out, err = says("checkpoints")
+    assert code == 1
+    assert len(out.splitlines()) == 12
+    assert "checkpoint 0-a1-000001-block" in err
+    code, _, err = says("sql", "SELECT count(*) FROM checkpoints")
+    assert code == 1
+    assert "0-a1-000001-block" in err
+
+
+# sql
+
+
+def test_the_view_joins_with_what_was_logged(project: Path, says: Says) -> None:
+    train(StoreBuilder(project), "a")
+    both = "checkpoints c JOIN logs l USING (ctx_id)"
+    rows = asked(says, "sql", f"SELECT c.path, value FROM {both} WHERE boundary = 'iteration' AND value_name = 'acc' ORDER BY 1")["rows"]
+    assert [(row["path"], row["value"]) for row in rows] == [(f"epoch={k + 1}", value) for k, value in enumerate(ACC)]
+    assert asked(says, "sql", "SELECT count(DISTINCT digest) AS n FROM checkpoints")["rows"] == [{"n": 12}]
+    assert asked(says, "sql", "SELECT * FROM checkpoints LIMIT 0")["columns"][0]["name"] == "run"
+
+
+def test_equal_states_have_one_digest(project: Path, says: Says) -> None:
+    builder = StoreBuilder(project)
+    for _ in range(2):
+        keep_state(builder.run(), 0, epoch(0), {("given", "w"): [1.5, "x"], ("given", "n"): 3})
+    assert asked(says, "sql", "SELECT count(DISTINCT digest) AS n, count(*) AS c FROM checkpoints")["rows"] == [{"n": 1, "c": 2}]
+
+
+# pin and gc
+
+
+def test_gc_goes_by_the_projects_policy(project: Path, says: Says) -> None:
+    (project / "pyproject.toml").write_text('[tool.rearview]\nkeep = "peak-and-end, newest:2"\npeak = "max:acc"\n')
+    run = train(StoreBuilder(project), "a")
+    planned = asked(says, "gc", "--dry-run")
+    assert [one["at"] for one in planned["dropped"]] == ["epoch=1"] * 2 + ["epoch=3"] * 2 + ["epoch=4"] * 2
+    assert planned["dropped"][0]["why"] == "not kept by peak-and-end:max:acc, newest:2"
+    assert 3 * MB <= planned["frees_bytes"] <= 3.2 * MB
+    assert planned["freed_bytes"] is None
+    assert kept(says) == [f"epoch={k}" for k in range(1, 7)], "a dry run changes nothing"
+    assert "would free 3.0 MB; 3 checkpoints stay; nothing was removed" in says("gc", "--dry-run")[1]
+    done = asked(says, "gc")
+    assert done["frees_bytes"] == planned["frees_bytes"] <= done["freed_bytes"] <= 1.05 * planned["frees_bytes"]
+    assert kept(says) == ["epoch=2", "epoch=5", "epoch=6"]
+    assert asked(says, "gc")["dropped"] == []
+    whys = {one["at"]: one["why"] for one in asked(says, "checkpoints")["checkpoints"]}
+    assert whys["epoch=2"] == "the best acc (0.9)"
+    assert whys["epoch=6"] == "one of the newest 2, the last of its run"
+    assert len(manifests.marked(run.store, run.run, THINNED)) == 6, "the manifests stay, with their digests"
+    with pytest.raises(NoCheckpoint, match=r"epoch=3 was thinned \(not kept by peak-and-end:max:acc, newest:2\).*nearest are epoch=2"):
+        past.checkpoint("a", epoch=3)
+    assert says("checkpoints")[1].count("thinned") == 6
+
+
+def test_a_run_keeps_what_it_was_told(project: Path, says: Says) -> None:
+    builder = StoreBuilder(project)
+    train(builder, "own", keep="newest:1")
+    train(builder, "peak", peak="min:acc")
+    train(builder, "wrong", keep="most of it")
+    train(builder, "plain")
+    (project / "pyproject.toml").write_text('[tool.rearview]\nkeep = "peak-and-end"\npeak = "max:acc"\n')
+    code, _, err = says("gc")
+    assert code == 0
+    assert "'most of it'" in err
+    assert [kept(says, name) for name in ("own", "peak", "plain")] == [["epoch=6"], ["epoch=1", "epoch=6"], ["epoch=2", "epoch=6"]]
+    assert len(kept(says, "wrong")) == 6
+    says("gc", "--keep", "newest:2")
+    assert kept(says, "wrong") == ["epoch=5", "epoch=6"], "a policy given to the command goes before the runs' own"
+
+
+def test_a_pin_stays_until_it_is_removed(project: Path, says: Says) -> None:
+    train(StoreBuilder(project), "a")
+    code, out, _ = says("pin", "a", "--at", "epoch=2..3")
+    assert (code, out) == (0, "pinned 4 checkpoints of run r000000000000: epoch=2, epoch=3\n")
+    says("gc", "--keep", "newest:1")
+    assert kept(says) == ["epoch=2", "epoch=3", "epoch=6"]
+    assert {one["why"] for one in asked(says, "checkpoints")["checkpoints"] if one["at"] == "epoch=2"} == {"pinned"}
+    assert says("pin", "a", "--at", "epoch#1", "--remove")[1].startswith("took the pin from 2 checkpoints of run r000000000000: epoch=2")
+    says("gc", "--keep", "newest:1")
+    assert kept(says) == ["epoch=3", "epoch=6"]
+    assert says("pin", "a")[1].startswith("pinned 2 checkpoints of run r000000000000 (2 already pinned): epoch=3, epoch=6")
+    code, _, err = says("pin", "a", "--at", "epoch=1")
+    assert code == 3
+    assert "thinned" in err
+
+
+def test_a_budget_thins_evenly_over_all_runs(project: Path, says: Says) -> None:
+    builder = StoreBuilder(project)
+    train(builder, "old")
+    train(builder, "new")
+    done = asked(says, "gc", "--keep", "budget:7MB")
+    assert done["above_budget_bytes"] == 0
+    size = sum(path.stat().st_blocks * 512 for path in (project / ".rearview").rglob("*") if path.is_file())
+    assert size <= 7.5 * MB
+    old, new = kept(says, "old"), kept(says, "new")
+    assert old[-1] == new[-1] == "epoch=6"
+    assert 2 <= len(old) < len(new), "older runs give first, and are not cut off"
+    assert old[0] not in ("epoch=5", "epoch=6")
+    code, out, _ = says("gc", "--keep", "budget:1MB")
+    assert code == 0
+    assert kept(says, "old") == kept(says, "new") == ["epoch=6"]
+    assert "above its budget of 1.0 MB" in out
+
+
+def test_a_run_that_was_killed_keeps_what_a_resume_starts_from(project: Path, says: Says) -> None:
+    train(StoreBuilder(project), "a", ends=False)
+    says("gc", "--keep", "peak-and-end:max:acc")
+    assert kept(says) == ["epoch=2", "epoch=6"]
+    assert asked(says, "checkpoints")["checkpoints"][-1]["why"] == "a resume starts from it"
+
+
+def test_frozen_weights_stay_while_a_checkpoint_has_them(project: Path, says: Says) -> None:
+    run = StoreBuilder(project).run()
+    frozen = os.urandom(3 * MB)
+    for k in range(4):
+        keep(run, k, epoch(k), {"frozen": frozen, "head": os.urandom(200_000)})
+    run.process().end()
+    done = asked(says, "gc", "--keep", "newest:1")
+    assert 0.5 * MB < done["freed_bytes"] < 0.8 * MB
+    assert [one["frees_bytes"] for one in done["dropped"]] == [one["frees_bytes"] for one in done["dropped"][:1]] * 3
+
+
+def test_a_wrong_policy_is_refused_before_anything_goes(project: Path, says: Says) -> None:
+    train(StoreBuilder(project), "a")
+    for wrong in ("newest", "peak-and-end", "budget:much"):
+        code, _, err = says("gc", "--keep", wrong)
+        assert code == 2
+        assert wrong.partition(":")[0] in err or "bytes" in err
+    assert len(kept(says)) == 6
+
+
+def test_a_metric_nobody_logged_costs_no_checkpoint(project: Path, says: Says) -> None:
+    train(StoreBuilder(project), "a")
+    assert asked(says, "gc", "--keep", "peak-and-end:max:nothing")["dropped"] == []
+
+
+# export
+
+
+def test_export_is_refused_with_the_reason(project: Path, says: Says) -> None:
+    run = StoreBuilder(project).run()
+    keep_state(run, 0, epoch(0), {("given", "n"): {"a": 1}, ("given", "w"): [1.0]})
+    run.process().end()
+    for words, code, said in [
+        (("--name", "n", "-o", "x.txt"), 2, ".safetensors, .pt"),
+        (("--name", "n", "-o", "x.safetensors"), 2, "a (int)"),
+        (("--name", "q", "-o", "x.npz"), 3, "nothing called 'q'"),
+        (("--name", "n", "-o", "x.npz", "--at", "epoch=9"), 3, "nearest is epoch=1"),
+        (("--name", "n", "-o", "nowhere/x.npz"), 2, "no folder"),
+        (("--name", "n", "-o", "x.npz", "--at", "nine"), 2, "epoch=3"),
+    ]:
+        found, _, err = says("export", "last", *words)
+        assert (found, said in err) == (code, True), err
+    assert not list(project.glob("*x.*"))
+    (project / "mine.npz").write_text("text of mine")
+    code, _, err = says("export", "last", "--name", "n", "-o", "mine.npz")
+    assert code == 2
+    assert "not overwritten" in err
+
+
+def test_export_arrays(project: Path, says: Says) -> None:
+    np = pytest.importorskip("numpy")
+    run = StoreBuilder(project).run()
+    for k in range(2):
+        keep_state(run, k, epoch(k), {("given", "w"): np.full(3, k, np.float32), ("global", "lib", "table"): {"a": np.arange(k + 1)}})
+    run.process().end()
+    for _ in range(2):  # a file of that kind is overwritten
+        code, out, _ = says("export", "last", "--at", "epoch=1", "--name", "w", "-o", "w.npz")
+        assert code == 0
+        assert out.startswith("wrote w of run r000000000000 at epoch=1 to w.npz: ")
+    assert np.load("w.npz")["w"].tolist() == [0, 0, 0]
+    facts = asked(says, "export", "last", "--name", "lib.table", "-o", "t.npz")
+    assert (facts["path"], facts["name"], facts["file"]) == ("epoch=2", "lib.table", "t.npz")
+    assert np.load("t.npz")["a"].tolist() == [0, 1]
+    assert sorted(path.name for path in project.glob("*.npz")) == ["t.npz", "w.npz"]
+
+
+@pytest.mark.torch
+def test_export_a_model(project: Path, says: Says) -> None:
+    import torch
+
+    library = pytest.importorskip("safetensors.torch")
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = torch.nn.Embedding(5, 4)
+            self.head = torch.nn.Linear(4, 5, bias=False, dtype=torch.bfloat16)
+            self.tied = self.embed
+
+    net = Net()
+    run = StoreBuilder(project).run()
+    keep_state(run, 0, epoch(0), {("given", "net"): net})
+    run.process().end()
+    code, _, err = says("export", "last", "--at", "epoch=1", "--name", "net", "-o", "net.safetensors")
+    assert code == 0, err
+    assert "embed.weight, tied.weight share their memory" in err
+    loaded = library.load_file("net.safetensors")
+    other = Net()
+    other.load_state_dict(loaded)
+    assert all(torch.equal(value, net.state_dict()[name]) for name, value in other.state_dict().items())
+    assert says("export", "last", "--name", "net", "-o", "net.pt")[0] == 0
+    again = torch.load("net.pt", weights_only=True)
+    assert again["embed.weight"].data_ptr() == again["tied.weight"].data_ptr()
+    code, _, err = says("export", "last", "--name", "net", "-o", "net.npz")
+    assert code == 2
+    assert "head.weight is a tensor of bfloat16" in err
+    assert not Path("net.npz").exists()
+
+
+# show
+
+
+def test_show_prints_what_checkpoints_cost(project: Path, says: Says) -> None:
+    run = StoreBuilder(project).run()
+    process = run.process()
+    for k in range(3):
+        keep(run, k, epoch(k), {"w": bytes([k]) * MB})
+    figures = {"M": 0.25, "C": 31.2, "c": 1.25, "share": 0.0123, "eps": 1 / 15, "every": 0, "n": 90, "k": 3}
+    process.fact("cadence", block="epoch", **(figures | {"k": 1}))
+    process.fact("cadence", block="epoch", **figures)
+    process.end()
+    section = says("show", "last")[1].partition("\ncheckpoints\n")[2].partition("\n\n")[0].splitlines()
+    assert section[0].strip().startswith("3 checkpoints, 3.0 MB; the last at epoch=3; `rearview checkpoints")
+    assert [line.split() for line in section[1:]] == [
+        ["block", "taken", "M", "C", "c", "share", "of", "time", "limit"],
+        ["epoch", "k=3", "of", "n=90", "0.25s", "31.2s", "1.25", "1.23", "%", "eps", "6.67", "%"],
+    ]
+    shown = asked(says, "show", "last")
+    assert shown["cadence"]["epoch"]["k"] == 3
+    assert shown["checkpoints"]["count"] == 3
