@@ -73,7 +73,7 @@ class Keeping:
     def period_of(self, block: str) -> AdaptivePeriod:
         """The period of a block, as an earlier pass through it left it."""
         if block not in self.periods:
-            self.periods[block] = AdaptivePeriod(eps=self.settings["eps"])
+            self.periods[block] = AdaptivePeriod(self.settings["eps"], every=self.settings["every"])
         return self.periods[block]
 
     # -- what is said beforehand --------------------------------------------------------------------------------------

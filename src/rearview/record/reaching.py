@@ -126,7 +126,7 @@ class Reach:
         else:
             items = chain([values.get(("item", 0))], positions.put_back(source, position))
         loop.go_to(iteration, items)
-        within.follow(loop, node, source, items, position.get("birth"))
+        within.follow(loop, node, source, items, positions.born_as(source, position))
         self._put_streams_back()
 
     def _be_there(self, loop: LoopIterator, node: Node, source: Any, depth: int, within: Checkpointing | None) -> None:
@@ -138,8 +138,9 @@ class Reach:
         items: Iterator[Any] = iter(())
         birth = None
         if self.manifest.part != boundaries.BLOCK:
-            birth = positions.begin(source)
-            items = positions.put_back(source, self._position(depth - self._outside))
+            position = self._position(depth - self._outside)
+            items = positions.put_back(source, position)
+            birth = positions.born_as(source, position)
         loop.go_to(iteration + 1, items)
         within.follow(loop, node, source, items, birth)
         self._put_streams_back()

@@ -59,6 +59,13 @@ def begin(iterable: Any) -> Birth | None:
     return Birth(iterable, streams.take(), holdings.take(_root(iterable), most=_LARGEST))
 
 
+def born_as(iterable: Any, position: Position) -> Birth | None:
+    """The birth of an iterator that was put back: that of the one whose position was taken."""
+    if "streams" not in position:
+        return None
+    return Birth(iterable, position["streams"], {**holdings.take(_root(iterable), most=_LARGEST), **position["values"][0]})
+
+
 def _root(iterable: Any) -> Any:
     return generators.variables_of(iterable) if generators.is_generator(iterable) else iterable
 
