@@ -21,6 +21,7 @@ from rearview.record.say import say
 from rearview.record.scope import Roots
 from rearview.state import positions, restore, streams
 from rearview.state import tree as trees
+from rearview.state.iterating.around import bring_on
 from rearview.state.look import look
 from rearview.store import manifests, objects
 from rearview.store.manifests import Manifest, ManifestName
@@ -116,6 +117,7 @@ class Reach:
     def _go_on_in(self, loop: LoopIterator, node: Node, source: Any, depth: int, within: Checkpointing | None) -> None:
         """A loop around the place: it yields again what it was at."""
         iteration = self.manifest.path[depth][2]
+        self._bring_on(loop, iteration)
         if within is None:
             loop.go_to(iteration, islice(iter(source), iteration, None))
             return
@@ -134,6 +136,7 @@ class Reach:
         if within is None:
             raise CheckpointError(f"loop {node.name!r} was inside `rv.checkpointing` when it was recorded, and is not now")
         iteration = self.manifest.path[depth][2]
+        self._bring_on(loop, iteration + 1)
         self._put_back(within)
         items: Iterator[Any] = iter(())
         birth = None
@@ -146,6 +149,14 @@ class Reach:
         self._put_streams_back()
         self._count(node)
         self._arrived(within)
+
+    def _bring_on(self, loop: LoopIterator, steps: int) -> None:
+        """Before anything is put back: what the program put around the loop counts along, and may draw on the way."""
+        self._say_inexact(bring_on(loop, steps))
+
+    def _say_inexact(self, sentences: Sequence[str]) -> None:
+        for sentence in sentences:
+            say(f"run {self._recorder.run} may not go on exactly as it was: {sentence}")
 
     @property
     def _outside(self) -> int:
@@ -169,8 +180,7 @@ class Reach:
         keys = [key for key in self._tree.roots if key[0] not in ours and not (key[0] == "local" and int(key[1]) >= frames)]
         iterators = positions.Iterators()
         values = restore.plan(self._tree, live, self._reader, adapters=[iterators], codes=codes, only=keys).apply()
-        for sentence in iterators.settle():
-            say(f"run {self._recorder.run} may not go on exactly as it was: {sentence}")
+        self._say_inexact(iterators.settle())
         return values
 
     def _put_streams_back(self) -> None:

@@ -1,0 +1,105 @@
+"""What the program put around a loop's iterator, brought on as far as the loop: `enumerate(rv.loop(...))`, `zip(rv.loop(...), labels)`.
+
+A resumed loop begins at a later item; whoever counts along outside of it began anew. Such an iterator is found from below, through
+the collector. Only what has a place of its own is touched: `enumerate` gets its number, the other iterators of a `zip` are advanced, as
+many steps as the loop left out. A progress bar in between is looked through. To be called from inside the loop's `__next__`, before
+its first item is given.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import inspect
+import itertools
+import sys
+import warnings
+from collections import deque
+from types import FrameType, GeneratorType
+from typing import Any
+
+_WORD = ctypes.sizeof(ctypes.c_void_p)
+_INDEX_AT, _INNER_AT = object.__basicsize__, object.__basicsize__ + _WORD
+"""Where an `enumerate` object keeps its number and what it runs over; proved for each object before it is written to."""
+_BARS = ("tqdm", "rich", "fastprogress", "progressbar")
+"""Libraries whose generators give on each item that they take."""
+_DEEPEST = 8
+
+
+def bring_on(iterator: object, steps: int) -> list[str]:
+    """Bring what is around an iterator on by as many steps. What could not be, a sentence each."""
+    said: list[str] = []
+    if steps <= 0:
+        return said
+    seen = {id(iterator)}
+    below = [iterator, *_bars()]
+    for _ in range(_DEEPEST):
+        above = [thing for inner in below for thing in _around(inner) if id(thing) not in seen]
+        seen.update(id(thing) for thing in above)
+        for thing in above:
+            said += _bring_on(thing, below, steps)
+        below = above
+        if not below:
+            break
+    return said
+
+
+def _bars() -> list[object]:
+    """Generators of progress bars that are asking for an item now. While they do, the collector does not see what they run over."""
+    frames: set[int] = set()
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_flags & inspect.CO_GENERATOR and str(frame.f_globals.get("__name__")).partition(".")[0] in _BARS:
+            frames.add(id(frame))
+        frame = frame.f_back
+    return [thing for thing in gc.get_objects() if type(thing) is GeneratorType and id(thing.gi_frame) in frames] if frames else []
+
+
+def _around(inner: object) -> list[Any]:
+    """The iterators that take their items from this one."""
+    found: list[Any] = []
+    for holder in gc.get_referrers(inner):
+        if type(holder) in (enumerate, map, filter, itertools.islice):
+            found.append(holder)
+        elif type(holder) is tuple:  # in which zip and map keep what they run over
+            found += [thing for thing in gc.get_referrers(holder) if type(thing) in (zip, map)]
+    return found
+
+
+def _bring_on(thing: Any, below: list[object], steps: int) -> list[str]:
+    if type(thing) is enumerate:
+        return _count_on(thing, steps)
+    if type(thing) is zip:
+        return _advance_others(thing, below, steps)
+    if type(thing) is itertools.islice:
+        return ["an itertools.islice around a loop counts from where the program was resumed: put it inside, rv.loop(name, islice(...))"]
+    return []
+
+
+def _count_on(thing: Any, steps: int) -> list[str]:
+    """Set the number of an `enumerate`."""
+    inner, number = _reduced(thing)[1]
+    address = id(thing)
+    index = ctypes.c_ssize_t.from_address(address + _INDEX_AT)
+    held = ctypes.c_void_p.from_address(address + _INNER_AT).value
+    if held != id(inner) or index.value != number:
+        return ["an enumerate around a loop counts from where the program was resumed: put it inside, rv.loop(name, enumerate(...))"]
+    index.value = number + steps
+    return []
+
+
+def _advance_others(thing: Any, below: list[object], steps: int) -> list[str]:
+    """Advance what is zipped with the loop; it has to stand behind it, for what stands before it has given its item already."""
+    parts = _reduced(thing)[1]
+    at = next((k for k, part in enumerate(parts) if any(part is one for one in below)), 0)
+    for other in parts[at + 1 :]:
+        deque(itertools.islice(other, steps), maxlen=0)
+    if at:
+        return ["what stands before a loop in a zip begins anew where the program was resumed: put the loop first"]
+    return []
+
+
+def _reduced(thing: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # iterators tell no more from 3.14 on
+        return thing.__reduce__()

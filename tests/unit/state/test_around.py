@@ -1,0 +1,80 @@
+"""What a program puts around a loop counts along when the loop is resumed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rearview.state.iterating.around import bring_on
+
+tqdm = pytest.importorskip("tqdm").tqdm
+
+
+class Resumed:
+    """An iterator that finds at its first item that it begins at a later one."""
+
+    def __init__(self, items: list[str], at: int) -> None:
+        self._items = iter(items[at:])
+        self._at = at
+        self.said: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        if self._at:
+            self.said, self._at = bring_on(self, self._at), 0
+        return next(self._items)
+
+
+def passing(items: Any) -> Iterator[Any]:
+    yield from items
+
+
+@pytest.mark.parametrize("at", [0, 2])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        enumerate,
+        lambda loop: enumerate(loop, 7),
+        lambda loop: zip(loop, range(10), "vwxyz", strict=False),
+        lambda loop: enumerate(zip(loop, range(10), strict=False)),
+        lambda loop: enumerate(tqdm(loop, disable=None)),
+        lambda loop: tqdm(enumerate(loop), disable=None),
+        lambda loop: passing(enumerate(loop)),
+        lambda loop: map(str.upper, loop),
+        lambda loop: enumerate(map(str.upper, loop)),
+        lambda loop: zip(enumerate(loop), itertools.count(3), strict=False),
+        lambda loop: ((k, x) for k, x in enumerate(loop)),
+    ],
+)  # fmt: skip
+def test_counts_along(wrap: Any, at: int) -> None:
+    whole = list(wrap(iter("abcde")))
+    loop = Resumed(list("abcde"), at)
+    assert list(wrap(loop)) == whole[at:]
+    assert not loop.said
+
+
+def test_what_cannot_count_along_is_said() -> None:
+    for wrap in (lambda loop: zip(range(10), loop, strict=False), lambda loop: itertools.islice(loop, 4)):
+        loop = Resumed(list("abcde"), 2)
+        list(wrap(loop))
+        assert len(loop.said) == 1
+
+
+def test_a_generator_of_the_program_may_take_more_than_it_gives() -> None:
+    def pairs(items: Any) -> Iterator[Any]:
+        for one in items:
+            yield one, next(items)
+
+    assert [number for number, _ in enumerate(pairs(Resumed(list("abcdef"), 2)))] == [0, 1]
+
+
+def test_an_enumerate_of_something_else_is_left_alone() -> None:
+    other = enumerate("abc")
+    loop = Resumed(list("abcde"), 2)
+    assert [number for number, _ in enumerate(loop)] == [2, 3, 4]
+    assert next(other) == (0, "a")
