@@ -1,0 +1,232 @@
+"""`rearview resume`: a run that was killed goes on and ends as the one that was not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import RunsProgram
+from tests.e2e import resuming
+
+
+@pytest.mark.parametrize(("at", "after"), [("3,4", 2), ("2,0", 1), ("5,7", 4)])
+def test_it_ends_as_the_run_that_was_never_killed(project: Path, cli: RunsProgram, tmp_path: Path, at: str, after: int) -> None:
+    expected = resuming.uninterrupted(tmp_path / "full")
+    run = resuming.killed(project, cli, at, after=after)
+    done = cli("resume", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == expected["stdout"]
+    assert resuming.files_of(project) == {name: expected[name] for name in ("log.csv", "best.json")}
+    assert resuming.logged(cli, run) == resuming.losses(expected["log.csv"])
+    again = resuming.newest(cli)
+    assert (again["run"], again["status"], again["attempts"]) == (run, "finished", 2)
+    assert "logged again, each with the same value as before" in done.stderr
+
+
+def test_killed_again_and_again(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    expected = resuming.uninterrupted(tmp_path / "full")
+    run = resuming.killed(project, cli, "2,3", after=1)
+    for at, after, of in (("3,1", 2, signal.SIGTERM), ("3,6", 2, signal.SIGKILL), ("4,2", 3, signal.SIGKILL)):
+        done = cli("resume", run, "--yes", env={"DIE_AT": at, "DIE_AFTER": str(after), "DIE_OF": str(int(of))})
+        assert done.returncode == -of, done.stderr
+        assert resuming.newest(cli)["status"] == "killed"
+    done = cli("resume", run, "--yes", check=True)
+    assert done.stdout == expected["stdout"]
+    assert resuming.files_of(project)["log.csv"] == expected["log.csv"]
+    assert resuming.logged(cli, run) == resuming.losses(expected["log.csv"])
+    shown = json.loads(cli("show", run, "--json", check=True).stdout)
+    assert [one["place"] for one in shown["attempts"]] == [None, "after epoch=1", "after epoch=2", "after epoch=2", "after epoch=3"]
+    assert shown["overlap"]["differing"] == 0
+
+
+def test_what_it_will_do_is_said_before_it_starts(project: Path, cli: RunsProgram) -> None:
+    resuming.write_trainer(project)
+    source = (project / "train.py").read_text()
+    (project / "train.py").write_text(source.replace("maybe_die(epoch, step)\n ", "log.flush()\n                maybe_die(epoch, step)\n "))
+    run = resuming.killed(project, cli)
+    before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+    told = json.loads(cli("resume", "--dry-run", "--json", check=True).stdout)
+    assert (told["run"], told["attempt"], told["place"], told["new_run"]) == (run, 2, "after epoch=2", False)
+    assert told["lost_s"] > 0
+    assert told["restore_bytes"] > 0
+    files = {one["path"]: one for one in told["files"]}
+    assert (files["log.csv"]["what"], files["log.csv"]["emptied"]) == ("cut", True)
+    assert set(files) == {"log.csv", "best.json"}
+    page = cli("resume", "--dry-run", check=True).stdout
+    for piece in ("after epoch=2, as attempt 2", "log.csv is cut back", "the code before the loop empties it", "of work done after it"):
+        assert piece in page
+    after = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+    assert {path.name for path in before if "segments" not in path.parts and before[path] != after.get(path)} == set()
+
+
+def test_nobody_to_ask(project: Path, cli: RunsProgram) -> None:
+    resuming.killed(project, cli)
+    done = cli("resume", stdin="")
+    assert done.returncode == 2
+    assert "add --yes" in done.stderr
+    assert resuming.newest(cli)["attempts"] == 1
+
+
+def test_finished_running_and_unknown_runs_are_refused(project: Path, cli: RunsProgram) -> None:
+    resuming.write_trainer(project)
+    done = cli("resume", "--yes")
+    assert done.returncode == 3, "there is no store yet"
+    cli("run", "train.py", check=True)
+    done = cli("resume", "last", "--yes")
+    assert done.returncode == 2
+    assert "has finished" in done.stderr
+    done = cli("resume", "--yes")
+    assert done.returncode == 3
+    assert "nothing to go on with" in done.stderr
+    (project / "inner.py").write_text(
+        "import subprocess, sys\nimport rearview as rv\nrv.log('x', 1)\n"
+        "sys.exit(subprocess.run([sys.executable, '-m', 'rearview', 'resume', 'last', '--yes']).returncode)\n"
+    )
+    done = cli("run", "inner.py")
+    assert done.returncode == 2
+    assert "still running" in done.stderr
+
+
+def test_edited_and_deleted_source_is_not_what_runs(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    expected = resuming.uninterrupted(tmp_path / "full")
+    resuming.killed(project, cli)
+    (project / "train.py").write_text("print('edited')\n")
+    (project / "model.py").unlink()
+    shutil.rmtree(project / "__pycache__", ignore_errors=True)
+    told = json.loads(cli("resume", "--dry-run", "--json", check=True).stdout)
+    assert sorted(told["edited"]) == ["model.py", "train.py"]
+    done = cli("resume", "--yes", check=True)
+    assert done.stdout == expected["stdout"]
+    assert (project / "train.py").read_text() == "print('edited')\n"
+    assert not (project / "model.py").exists()
+    versions = {run["version"] for run in json.loads(cli("runs", "--json", check=True).stdout)["runs"]}
+    assert len(versions) == 1, "the edited source is nobody's version"
+
+
+def test_edited_source_on_request(project: Path, cli: RunsProgram) -> None:
+    run = resuming.killed(project, cli)
+    source = (project / "train.py").read_text()
+    (project / "train.py").write_text(source.replace('print("final"', 'print("edited"'))
+    done = cli("resume", "--yes", "--current-code", check=True)
+    assert done.stdout.startswith("edited")
+    new = resuming.newest(cli)
+    assert (new["parent"], new["status"], new["attempts"]) == (run, "finished", 1)
+    assert new["run"] != run
+    assert new["tags"] == [f"from {run}"]
+    assert {epoch for epoch, _, _ in resuming.logged(cli, new["run"])} == {3, 4, 5}
+    old = json.loads(cli("runs", "--json", check=True).stdout)["runs"][0]
+    assert (old["run"], old["status"], old["attempts"]) == (run, "killed", 1)
+
+
+def test_arguments_and_settings_are_the_same(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    expected = resuming.uninterrupted(tmp_path / "full", "0.25")
+    resuming.write_trainer(project)
+    told = {"DIE_AT": "3,4", "DIE_AFTER": "2", "REARVIEW_EVERY": "1"}
+    cli("run", "--arg", "seed=3", "train.py", "0.25", env=told)
+    done = cli("resume", "--yes", cwd=project / ".rearview", check=True)
+    assert done.stdout == expected["stdout"]
+    found = json.loads(cli("checkpoints", "--json", check=True).stdout)["checkpoints"]
+    last = [one for one in found if one["attempt"] == 2]
+    assert len(last) >= 2, "every=1 was set for the first attempt alone"
+
+
+def test_from_a_place(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    expected = resuming.uninterrupted(tmp_path / "full")
+    run = resuming.killed(project, cli, "4,4", after=3)
+    told = json.loads(cli("resume", run, "--at", "epoch=1", "--dry-run", "--json", check=True).stdout)
+    assert told["place"] == "after epoch=1"
+    assert cli("resume", run, "--at", "epoch=9", "--yes").returncode == 3
+    done = cli("resume", run, "--at", "epoch=1", "--yes", check=True)
+    assert done.stdout == expected["stdout"]
+    assert resuming.files_of(project)["log.csv"] == expected["log.csv"]
+
+
+def test_without_a_checkpoint_it_begins_anew(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    expected = resuming.uninterrupted(tmp_path / "full")
+    run = resuming.killed(project, cli, "1,4", after=0)
+    assert "no checkpoint" in cli("resume", "--dry-run", check=True).stdout
+    done = cli("resume", "--yes", check=True)
+    assert done.stdout == expected["stdout"]
+    assert resuming.files_of(project)["log.csv"] == expected["log.csv"]
+    assert resuming.newest(cli)["run"] == run
+    assert resuming.logged(cli, run) == resuming.losses(expected["log.csv"])
+
+
+@pytest.mark.damages_store
+def test_a_damaged_checkpoint_is_named_and_the_older_one_used(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    expected = resuming.uninterrupted(tmp_path / "full")
+    resuming.killed(project, cli, "4,4", after=3)
+    newest = max((project / ".rearview").glob("runs/*/checkpoints/*-iteration.json"))
+    newest.write_bytes(newest.read_bytes()[:-40] + b"x" * 40)
+    told = json.loads(cli("resume", "--dry-run", "--json", check=True).stdout)
+    assert told["place"] == "epoch=3, behind the loop step", "the other part of the same decision is whole"
+    assert newest.name.removesuffix(".json") in told["passed_over"][0]
+    done = cli("resume", "--yes", check=True)
+    assert "damaged" in done.stderr
+    assert done.stdout == expected["stdout"]
+
+
+def test_a_difference_is_reported(project: Path, cli: RunsProgram) -> None:
+    resuming.write_trainer(project)
+    source = (project / "train.py").read_text()
+    (project / "train.py").write_text(source.replace('rv.log("acc", total)', 'rv.log("acc", float(os.environ.get("WHO", "0")))'))
+    resuming.killed(project, cli, "4,2", after=2)
+    newest = max((project / ".rearview").glob("runs/*/checkpoints/*-iteration.json"))
+    place = json.loads(newest.read_text())["path"][0][3]
+    done = cli("resume", "--at", f"epoch={place - 1}", "--yes", env={"WHO": "7"}, check=True)
+    assert "logged again differ from what was logged before" in done.stderr
+    assert f"acc at epoch={place} was 0.0 and is 7.0 in attempt 2" in done.stderr
+    assert "loss at" not in done.stderr
+    assert "differ" in cli("show", "last", check=True).stdout
+
+
+def test_the_exit_code_is_the_programs_own(project: Path, cli: RunsProgram) -> None:
+    resuming.write_trainer(project)
+    source = (project / "train.py").read_text()
+    (project / "train.py").write_text(source.replace("    log.close()", "    log.close()\n    sys.exit(int(os.environ.get('CODE', '0')))"))
+    resuming.killed(project, cli)
+    assert cli("resume", "--yes", env={"CODE": "17"}).returncode == 17
+    assert resuming.newest(cli)["status"] == "failed"
+
+
+def test_a_changed_input_is_named_first(project: Path, cli: RunsProgram) -> None:
+    resuming.write_trainer(project)
+    (project / "data.bin").write_bytes(b"1234")
+    (project / "train.py").write_text("data = open('data.bin', 'rb').read()\n" + (project / "train.py").read_text().replace("0.005", "0.2"))
+    resuming.killed(project, cli)
+    assert json.loads(cli("resume", "--dry-run", "--json", check=True).stdout)["changed"] == []
+    (project / "data.bin").write_bytes(b"12345")
+    assert json.loads(cli("resume", "--dry-run", "--json", check=True).stdout)["changed"] == ["data.bin"]
+
+
+def test_tracebacks_show_the_recorded_lines(project: Path, cli: RunsProgram) -> None:
+    resuming.write_trainer(project)
+    source = (project / "train.py").read_text()
+    (project / "train.py").write_text(source.replace("    log.close()", "    raise ValueError('as recorded')  # the line"))
+    resuming.killed(project, cli)
+    (project / "train.py").write_text("\n" * 100)
+    done = cli("resume", "--yes")
+    assert done.returncode == 1
+    assert "# the line" in done.stderr
+    assert f'File "{project / "train.py"}"' in done.stderr
+
+
+def test_an_interpreter_that_is_gone_is_named(project: Path, cli: RunsProgram) -> None:
+    run = resuming.killed(project, cli)
+    path = project / ".rearview" / "runs" / run / "run.json"
+    from rearview.store import layout, runs
+
+    store = layout.open_store(project / ".rearview")
+    facts = {key: value for key, value in runs.read_run(store, run).items() if key not in ("schema", "run")}  # type: ignore[arg-type]
+    path.unlink()
+    facts["environment"]["executable"] = "/nowhere/python"
+    runs.write_run(store, run, facts)  # type: ignore[arg-type]
+    done = cli("resume", "--yes")
+    assert done.returncode == 2
+    assert "/nowhere/python" in done.stderr
+    assert sys.executable in done.stderr

@@ -1,0 +1,96 @@
+"""`rv.resume()` at the top of a script: it picks up by itself when it is started again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.conftest import RunsProgram, environment
+from tests.e2e import resuming
+
+DIE = {"DIE_AT": "3,4", "DIE_AFTER": "2", "REARVIEW_EVERY": "1"}
+
+
+def write(project: Path, call: str = "rv.resume()") -> None:
+    resuming.write_trainer(project)
+    source = (project / "train.py").read_text()
+    (project / "train.py").write_text(source.replace("def main():", f"def main():\n    {call}", 1))
+
+
+def start(project: Path, env: dict[str, str] | None = None, *args: str) -> subprocess.CompletedProcess[str]:
+    """The plain program, as a cluster starts it."""
+    told = environment({"REARVIEW_EVERY": "1", **(env or {})})
+    return subprocess.run([sys.executable, "train.py", *args], cwd=project, env=told, capture_output=True, text=True, timeout=60)
+
+
+def runs(cli: RunsProgram) -> list[tuple[str, int]]:
+    """Status and attempts of each run, the newest last."""
+    return [(run["status"], run["attempts"]) for run in json.loads(cli("runs", "--json", check=True).stdout)["runs"]]
+
+
+def test_started_again_it_goes_on_and_after_the_end_it_begins_anew(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    expected = resuming.uninterrupted(tmp_path / "full")
+    write(project)
+    assert start(project, DIE).returncode == -9
+    done = start(project)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == expected["stdout"]
+    assert "as attempt 2, from after epoch=2" in done.stderr
+    assert resuming.files_of(project)["log.csv"] == expected["log.csv"]
+    assert runs(cli) == [("finished", 2)]
+    assert resuming.logged(cli) == resuming.losses(expected["log.csv"])
+    assert start(project).stdout == expected["stdout"]
+    assert runs(cli) == [("finished", 2), ("finished", 1)]
+
+
+def test_other_arguments_are_another_program(project: Path, cli: RunsProgram) -> None:
+    write(project)
+    start(project, DIE)
+    assert start(project, None, "0.25").returncode == 0
+    assert runs(cli) == [("killed", 1), ("finished", 1)]
+
+
+def test_a_key_of_ones_own(project: Path, cli: RunsProgram) -> None:
+    write(project, "rv.resume(key='exp-1')")
+    start(project, DIE)
+    assert start(project, None, "0.5").returncode == 0
+    assert runs(cli) == [("finished", 2)]
+
+
+def test_within_a_job(project: Path, cli: RunsProgram) -> None:
+    write(project)
+    start(project, {**DIE, "SLURM_JOB_ID": "7"})
+    assert start(project, {"SLURM_JOB_ID": "8"}).returncode == 0
+    assert runs(cli) == [("killed", 1), ("finished", 1)]
+    assert start(project, {"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "1"}).returncode == 0
+    assert runs(cli) == [("finished", 2), ("finished", 1)]
+
+
+def test_edited_source_goes_on_as_a_run_of_its_own(project: Path, cli: RunsProgram) -> None:
+    write(project)
+    start(project, DIE)
+    (project / "train.py").write_text((project / "train.py").read_text() + "\n# a word more\n")
+    done = start(project)
+    assert done.returncode == 0, done.stderr
+    assert "its source has changed since (train.py)" in done.stderr
+    assert runs(cli) == [("killed", 1), ("finished", 1)]
+    assert resuming.newest(cli)["parent"] is not None
+    assert {epoch for epoch, _, _ in resuming.logged(cli)} == {3, 4, 5}
+
+
+def test_one_that_is_still_alive_is_left_alone(project: Path, cli: RunsProgram) -> None:
+    write(project)
+    told = environment({"REARVIEW_EVERY": "1", "DIE_AT": "3,4", "DIE_OF": "0"})  # it does not die, it waits
+    first = subprocess.Popen([sys.executable, "train.py"], cwd=project, env=told)
+    try:
+        while not list(project.glob(".rearview/runs/*/checkpoints/*")):
+            assert first.poll() is None
+            time.sleep(0.02)
+        assert start(project).returncode == 0
+    finally:
+        first.kill()
+        first.wait()
+    assert runs(cli) == [("killed", 1), ("finished", 1)]
