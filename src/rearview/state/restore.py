@@ -7,6 +7,7 @@ the other way round: what is shared in the program but not in the record, or the
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType
@@ -69,7 +70,7 @@ class Plan:
         self.adapters = {adapter.name: adapter for adapter in adapters}
         self.keys = keys
         self.names = Names(tree, codes)
-        self.memory = Memory(self)
+        self.memory = Memory()
         self.pairs: dict[int, Any] = {}
         """Node to live object."""
         self.owner: dict[int, int] = {}
@@ -95,7 +96,7 @@ class Plan:
         self._walk()
         while self._take_up_deferred():
             self._walk()
-        self.memory.settle(iter(self._reached))
+        self.memory.settle(self, iter(self._reached))
 
     def _walk(self) -> None:
         queue = self._queue
@@ -207,7 +208,7 @@ class Plan:
             why = KINDS[kind].check(self, number, payload, self.pairs.get(number, ABSENT))
             if why is not None:  # once for each thing
                 reasons[f"{self.where(number)}: {why}"] = None
-        for why in self.memory.check():
+        for why in self.memory.check(self):
             reasons[why] = None
         if reasons:
             raise RestoreRefused(list(reasons))
@@ -223,7 +224,8 @@ class Plan:
 
     def apply(self) -> dict[RootKey, object]:
         """Put the state back: the object to bind for every root."""
-        with quiet():
+        with quiet(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # experimental dtypes and layouts are not news to a program that had them
             job = Job(self)
             self.memory.fill(job)
             for key in self.keys:

@@ -65,14 +65,13 @@ class Target:
 class Memory:
     """The memory of one restore."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    def __init__(self) -> None:
         self.targets: dict[int, Target] = {}
         self._users: dict[int, list[tuple[int, str]]] = {}
 
-    def settle(self, reached: Iterator[int]) -> None:
+    def settle(self, plan: Plan, reached: Iterator[int]) -> None:
         """Decide for each buffer, after nodes and live objects are paired."""
-        nodes = self._plan.nodes
+        nodes = plan.nodes
         for number in reached:
             kind, payload = nodes[number]
             at = _TENSORS.get(kind, _ARRAYS.get(kind))
@@ -80,94 +79,99 @@ class Memory:
                 self._users.setdefault(nodes[payload[at]][1], []).append((number, kind))
         claimed: set[Hashable] = set()
         for index, users in self._users.items():
-            target = self.targets[index] = Target(self._plan.tree.buffers[index], self._device(users))
-            self._claim(target, users, claimed)
+            target = self.targets[index] = Target(plan.tree.buffers[index], _device(plan, users))
+            _claim(plan, target, users, claimed)
             for number, kind in users:
-                if kind in _ARRAYS and number in self._plan.pairs and self._key_of(kind, self._plan.pairs[number])[0] != target.key:
-                    self._plan.part(number)
+                if kind in _ARRAYS and number in plan.pairs and _key_of(kind, plan.pairs[number])[0] != target.key:
+                    plan.part(number)
 
-    def _device(self, users: list[tuple[int, str]]) -> str:
-        plan = self._plan
-        for number, kind in users:
-            payload = plan.nodes[number][1]
-            if kind == "storage":
-                return str(plan.plain(payload[1]))
-            if kind in _TENSORS:
-                return str(plan.plain(plan.nodes[payload[1]][1][1]))
-        return "cpu"
-
-    def _claim(self, target: Target, users: list[tuple[int, str]], claimed: set[Hashable]) -> None:
-        """Take live memory for a buffer, if some is right."""
-        for number, kind in users:
-            live = self._plan.pairs.get(number, ABSENT)
-            if live is ABSENT:
-                continue
-            key, nbytes, device, owner = self._key_of(kind, live)
-            if key is None or key in claimed or nbytes != target.nbytes or device != target.device:
-                continue
-            claimed.add(key)
-            target.key = key
-            if kind in _ARRAYS:
-                target.use_array(owner)
-            else:
-                target.use_storage(owner)
-            return
-
-    def _key_of(self, kind: str, live: Any) -> tuple[Hashable, int, str, Any]:
-        """What memory a live object looks at: key, size, device, owner; no key if it is not ours to write."""
-        if kind in _ARRAYS:
-            return _array_memory(live)
-        storage = live if kind == "storage" else live.untyped_storage()
-        device, nbytes = str(storage.device), storage.nbytes()
-        if nbytes == 0:
-            return ("empty", storage._cdata), 0, device, storage
-        return (device, storage.data_ptr(), nbytes), nbytes, device, storage
-
-    def check(self) -> Iterator[str]:
+    def check(self, plan: Plan) -> Iterator[str]:
         """Why bytes cannot be had."""
         for index, target in self.targets.items():
-            why = self._unavailable(index, target)
+            why = _unavailable(plan, index, target)
             if why is not None:
-                yield f"{self._plan.where(self._users[index][0][0])}: {why}"
-
-    def _unavailable(self, index: int, target: Target) -> str | None:
-        try:
-            size = self._plan.read.size(index)
-        except (RearviewError, OSError, LookupError) as problem:
-            return f"its bytes are not there ({problem})"
-        if size != target.nbytes:
-            return f"its bytes are {size} instead of {target.nbytes}"
-        if target.key is None and target.device.startswith("cuda") and not sys.modules["torch"].cuda.is_available():
-            return f"it was on {target.device}, which this machine does not have"
-        return None
+                yield f"{plan.where(self._users[index][0][0])}: {why}"
 
     def fill(self, job: Job) -> None:
         """Read every buffer into its memory."""
+        read = job.plan.read
         for index, target in self.targets.items():
             if target.key is None:
-                self._allocate(target, self._users[index], job)
+                _allocate(job.plan, target, self._users[index])
             if target.nbytes == 0:
                 continue
             if target.device == "cpu":
-                self._plan.read.into(index, memory_at(target.address, target.nbytes))
+                read.into(index, memory_at(target.address, target.nbytes))
             else:
                 torch = sys.modules["torch"]
                 bounce = torch.empty(target.nbytes, dtype=torch.uint8)
-                self._plan.read.into(index, memory_at(bounce.data_ptr(), target.nbytes))
+                read.into(index, memory_at(bounce.data_ptr(), target.nbytes))
                 torch.empty(0, dtype=torch.uint8, device=target.device).set_(target.storage, 0, (target.nbytes,), (1,)).copy_(bounce)
 
-    def _allocate(self, target: Target, users: list[tuple[int, str]], job: Job) -> None:
-        if any(kind in _TENSORS for _, kind in users):
-            torch = sys.modules["torch"]
-            target.use_storage(torch.UntypedStorage(target.nbytes, device=target.device))
-            return
-        np = sys.modules["numpy"]
-        whole = _whole_array(self._plan, users)
-        if whole is None:
-            target.use_array(np.empty(target.nbytes, np.uint8))
+
+def _device(plan: Plan, users: list[tuple[int, str]]) -> str:
+    for number, kind in users:
+        payload = plan.nodes[number][1]
+        if kind == "storage":
+            return str(plan.plain(payload[1]))
+        if kind in _TENSORS:
+            return str(plan.plain(plan.nodes[payload[1]][1][1]))
+    return "cpu"
+
+
+def _claim(plan: Plan, target: Target, users: list[tuple[int, str]], claimed: set[Hashable]) -> None:
+    """Take live memory for a buffer, if some is right."""
+    for number, kind in users:
+        live = plan.pairs.get(number, ABSENT)
+        if live is ABSENT:
+            continue
+        key, nbytes, device, owner = _key_of(kind, live)
+        if key is None or key in claimed or nbytes != target.nbytes or device != target.device:
+            continue
+        claimed.add(key)
+        target.key = key
+        if kind in _ARRAYS:
+            target.use_array(owner)
         else:
-            shape, dtype, order = whole
-            target.use_array(np.empty(shape, dtype, order))
+            target.use_storage(owner)
+        return
+
+
+def _key_of(kind: str, live: Any) -> tuple[Hashable, int, str, Any]:
+    """What memory a live object looks at: key, size, device, owner; no key if it is not ours to write."""
+    if kind in _ARRAYS:
+        return _array_memory(live)
+    storage = live if kind == "storage" else live.untyped_storage()
+    device, nbytes = str(storage.device), storage.nbytes()
+    if nbytes == 0:
+        return ("empty", storage._cdata), 0, device, storage
+    return (device, storage.data_ptr(), nbytes), nbytes, device, storage
+
+
+def _unavailable(plan: Plan, index: int, target: Target) -> str | None:
+    try:
+        size = plan.read.size(index)
+    except (RearviewError, OSError, LookupError) as problem:
+        return f"its bytes are not there ({problem})"
+    if size != target.nbytes:
+        return f"its bytes are {size} instead of {target.nbytes}"
+    if target.key is None and target.device.startswith("cuda") and not sys.modules["torch"].cuda.is_available():
+        return f"it was on {target.device}, which this machine does not have"
+    return None
+
+
+def _allocate(plan: Plan, target: Target, users: list[tuple[int, str]]) -> None:
+    if any(kind in _TENSORS for _, kind in users):
+        torch = sys.modules["torch"]
+        target.use_storage(torch.UntypedStorage(target.nbytes, device=target.device))
+        return
+    np = sys.modules["numpy"]
+    whole = _whole_array(plan, users)
+    if whole is None:
+        target.use_array(np.empty(target.nbytes, np.uint8))
+    else:
+        shape, dtype, order = whole
+        target.use_array(np.empty(shape, dtype, order))
 
 
 def _array_memory(live: Any) -> tuple[Hashable, int, str, Any]:

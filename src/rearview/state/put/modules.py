@@ -18,6 +18,24 @@ def begin(kind: Any) -> Any:
     return fresh
 
 
+def becomes(kind: Any, recorded: Any) -> bool:
+    """Whether a lazy module turns into the recorded class at its first call, or was made from it."""
+    one, other = getattr(kind, "cls_to_become", None), getattr(recorded, "cls_to_become", None)
+    return (one is not None and one is recorded) or (other is not None and other is kind)
+
+
+def become(live: Any, kind: Any) -> None:
+    """What torch does when a lazy module learns its shapes, or the reverse."""
+    if hasattr(live, "_initialize_hook"):
+        live._initialize_hook.remove()
+        live._load_hook.remove()
+        del live._initialize_hook, live._load_hook
+    live.__class__ = kind
+    if hasattr(kind, "_infer_parameters"):
+        live._load_hook = live._register_load_state_dict_pre_hook(live._lazy_load_hook)
+        live._initialize_hook = live.register_forward_pre_hook(live._infer_parameters, with_kwargs=True)
+
+
 def complete(made: Any) -> None:
     """What torch expects of an optimizer and is not part of its state."""
     torch = loaded()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rearview.state.put.containers import fill_dict
 from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs
-from rearview.state.put.modules import begin, complete
+from rearview.state.put.modules import become, becomes, begin, complete
 from rearview.state.take.attributes import own_dict, slot_members
 from rearview.state.take.objects import reduced
 from rearview.state.tree import NONE, NOTHING
@@ -68,10 +68,14 @@ class Object(InPlace):
     """An object that is its attributes."""
 
     def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
-        return match_attributes(plan, payload[1:], live) if plan.fits(live, payload[0], object) else None
+        if not plan.fits(live, payload[0], object) and not becomes(type(live), plan.names.of(payload[0])):
+            return None
+        return match_attributes(plan, payload[1:], live)
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
         if live is not ABSENT:
+            if type(live) is not job.named(payload[0]):
+                become(live, job.named(payload[0]))
             return live
         fresh = begin(job.named(payload[0]))
         adopt(job, payload[1:], fresh)

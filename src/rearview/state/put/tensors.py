@@ -73,14 +73,17 @@ class LayoutKind(Kind):
 
 
 def _strided(live: Any) -> bool:
+    return live.layout is torch_().strided and live.grad_fn is None and not live.is_quantized and live.device.type != "meta"
+
+
+def _fits(plan: Plan, number: int, live: Any) -> bool:
+    """Whether a live tensor has the recorded class, or is one without a shape that turns into it."""
     torch = torch_()
-    return (
-        live.layout is torch.strided
-        and live.grad_fn is None
-        and not live.is_quantized
-        and live.device.type != "meta"
-        and not isinstance(live, torch.nn.parameter.UninitializedTensorMixin)
-    )
+    if plan.fits(live, number, torch.Tensor):
+        return True
+    if not isinstance(live, torch.nn.parameter.UninitializedTensorMixin):
+        return False
+    return bool(live.cls_to_become is (torch.Tensor if number == NONE else plan.names.of(number)))
 
 
 def _attributes(number: int, live: Any) -> Pairs:
@@ -116,7 +119,7 @@ class Tensor(InPlace):
         flags = plan.plain(payload[3])
         if not isinstance(live, torch.Tensor) or flags & (HISTORY | CONJ | NEG):
             return None
-        if not plan.fits(live, payload[0], torch.Tensor) or not _strided(live) or live.is_conj() or live.is_neg():
+        if not _fits(plan, payload[0], live) or not _strided(live) or live.is_conj() or live.is_neg():
             return None
         if live.device.type != str(plan.plain(plan.nodes[payload[1]][1][1])).partition(":")[0]:
             return None
@@ -135,6 +138,8 @@ class Tensor(InPlace):
         flags, offset = job.plain(payload[3]), job.plain(payload[6])
         target: Target = job.memory.targets[job.tree.nodes[payload[2]][1]]
         if live is not ABSENT:
+            if isinstance(live, torch_().nn.parameter.UninitializedTensorMixin):
+                live.__class__ = live.cls_to_become
             _point(live, layout, target, offset)
             if live.requires_grad != bool(flags & REQUIRES_GRAD):
                 live.requires_grad_(bool(flags & REQUIRES_GRAD))
@@ -250,11 +255,17 @@ class Lazy(Kind):
     """A parameter that has no shape yet. Payload: class, dtype, device, requires_grad, attributes."""
 
     def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
-        return _attributes(payload[4], live) if plan.fits(live, payload[0], object) else None
+        kind = plan.names.of(payload[0])
+        fits = type(live) is kind or type(live) is getattr(kind, "cls_to_become", None)
+        return _attributes(payload[4], live) if fits else None
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
         kind, dtype, device, requires_grad = (job.made[number] for number in payload[:4])
         if live is not ABSENT:
+            if type(live) is not kind:
+                live.grad = None
+                live.data = torch_().empty(0, dtype=getattr(torch_(), dtype), device=device)
+                live.__class__ = kind
             return live
         return kind(requires_grad, device, getattr(torch_(), dtype)) if kind.__name__ == "UninitializedParameter" else kind()
 

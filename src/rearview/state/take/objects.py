@@ -116,11 +116,16 @@ def take_state(walk: Walk, value: Any) -> Node:
 
 def reduced(value: Any) -> str | tuple[Any, ...]:
     """What an object says about how it is copied."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # itertools warn that they will be copied no longer
-        reducer = copyreg.dispatch_table.get(type(value))
-        answer: str | tuple[Any, ...] = value.__reduce_ex__(4) if reducer is None else reducer(value)
-    return answer
+    reducer = copyreg.dispatch_table.get(type(value)) or _reduce
+    if type(value).__module__ != "itertools":
+        return reducer(value)
+    with warnings.catch_warnings():  # only here: it makes Python forget which warnings it has shown
+        warnings.simplefilter("ignore")  # they warn that they will be copied no longer
+        return reducer(value)
+
+
+def _reduce(value: Any) -> Any:
+    return value.__reduce_ex__(4)
 
 
 def take_reduced(walk: Walk, value: Any) -> Node:

@@ -1,0 +1,422 @@
+"""Tensors of every dtype, layout and shape; sharing, views and identities; what is not touched."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import warnings
+import weakref
+from typing import Any
+
+import pytest
+
+from rearview.errors import RestoreRefused
+from rearview.state.capture import capture
+from rearview.state.restore import plan
+from rearview.testing.states import Kept, digests, roots
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+pytestmark = pytest.mark.torch
+
+
+def taken(**named: Any) -> Kept:
+    captured = capture(roots(**named))
+    assert captured.missing == []
+    return Kept(captured)
+
+
+def put(kept: Kept, **live: Any) -> dict[str, Any]:
+    made = plan(kept.tree, roots(**live), kept).apply()
+    assert digests(capture(made)) == kept.digests
+    return {str(key[-1]): value for key, value in made.items()}
+
+
+def same(a: Any, b: Any) -> bool:
+    if a.layout is not torch.strided or a.is_quantized:
+        return bool(a.dtype == b.dtype and torch.equal(a.to_dense() if not a.is_quantized else a.int_repr(), b.to_dense() if not b.is_quantized else b.int_repr()))
+    bits = a.contiguous().view(torch.uint8) if a.dim() else a.reshape(1).view(torch.uint8)
+    others = b.contiguous().view(torch.uint8) if b.dim() else b.reshape(1).view(torch.uint8)
+    return bool(a.dtype is b.dtype and a.shape == b.shape and a.stride() == b.stride() and torch.equal(bits, others))
+
+
+DTYPES = [
+    dtype
+    for dtype in (
+        "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "complex32",
+        "float8_e4m3fn", "float8_e5m2", "uint16", "uint32", "uint64",
+    )
+    if hasattr(torch, dtype)
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", DTYPES)
+def test_every_dtype(name: str) -> None:
+    raw = torch.arange(96, dtype=torch.uint8) % 2 if name == "bool" else torch.randint(0, 120, (96,), dtype=torch.uint8)
+    x = raw.view(getattr(torch, name))
+    kept = taken(x=x)
+    back = put(kept)["x"]
+    assert same(x, back)
+    before = x.clone()
+    ids = id(x), x.data_ptr()
+    x.zero_()
+    assert put(kept, x=x)["x"] is x
+    assert ids == (id(x), x.data_ptr())
+    assert same(before, x)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.empty(0),
+        lambda: torch.empty(3, 0, 2),
+        lambda: torch.tensor(3.5),
+        lambda: torch.arange(24.0).reshape(2, 3, 4).permute(2, 0, 1),
+        lambda: torch.arange(20.0)[3:15:2],
+        lambda: torch.arange(3.0).expand(4, 3),
+        lambda: torch.arange(10.0).as_strided((4, 4), (2, 1)),
+        lambda: torch.arange(24.0).reshape(1, 2, 3, 4).to(memory_format=torch.channels_last),
+        lambda: torch.randn(4, dtype=torch.complex64).conj(),
+        lambda: torch.randn(4, dtype=torch.complex64).conj().imag,
+        lambda: torch.randn(3, 4)[::, 1:2],
+        lambda: torch.tensor([float("nan"), float("-inf"), -0.0]),
+    ],
+)
+def test_shapes_and_strides(make: Any) -> None:
+    x = make()
+    kept = taken(x=x)
+    back = put(kept)["x"]
+    assert back.shape == x.shape
+    assert back.stride() == x.stride()
+    assert back.storage_offset() == x.storage_offset()
+    assert back.is_conj() == x.is_conj()
+    assert back.is_neg() == x.is_neg()
+    assert same(x.resolve_conj().resolve_neg(), back.resolve_conj().resolve_neg())
+    other = torch.zeros(7, dtype=torch.float64)
+    assert same(x.resolve_conj().resolve_neg(), put(kept, x=other)["x"].resolve_conj().resolve_neg())
+
+
+@pytest.mark.parametrize("layout", ["coo", "coo-uncoalesced", "csr", "csc", "bsr", "bsc"])
+def test_sparse(layout: str) -> None:
+    dense = torch.tensor([[0.0, 1, 0, 2], [0, 0, 3, 0], [4, 0, 0, 5], [0, 0, 0, 6]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        x = {
+            "coo": lambda: dense.to_sparse(),
+            "coo-uncoalesced": lambda: torch.sparse_coo_tensor([[0, 0], [1, 1]], [1.0, 2.0], (3, 3)),
+            "csr": lambda: dense.to_sparse_csr(),
+            "csc": lambda: dense.to_sparse_csc(),
+            "bsr": lambda: dense.to_sparse_bsr((2, 2)),
+            "bsc": lambda: dense.to_sparse_bsc((2, 2)),
+        }[layout]()
+    kept = taken(x=x)
+    back = put(kept)["x"]
+    assert back.layout is x.layout
+    assert torch.equal(back.to_dense(), x.to_dense())
+    if layout.startswith("coo"):
+        assert back.is_coalesced() == x.is_coalesced()
+        assert torch.equal(back._indices(), x._indices())
+
+
+def test_sparse_gradients_and_parameters_stay_the_same_objects() -> None:
+    net = nn.Embedding(5, 3, sparse=True)
+    opt = torch.optim.SparseAdam(net.parameters())
+    net(torch.tensor([1, 3])).sum().backward()
+    opt.step()
+    kept = taken(net=net, opt=opt)
+    want = net.weight.grad.to_dense()
+    weight, before = net.weight, net.weight.detach().clone()
+    opt.zero_grad()
+    net(torch.tensor([0, 1])).sum().backward()
+    opt.step()
+    put(kept, net=net, opt=opt)
+    assert net.weight is weight
+    assert torch.equal(net.weight.grad.to_dense(), want)
+    assert torch.equal(weight, before)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_quantised() -> None:
+    x = torch.quantize_per_tensor(torch.randn(3, 4), 0.1, 3, torch.qint8)
+    y = torch.quantize_per_channel(torch.randn(3, 4), torch.tensor([0.1, 0.2, 0.3]), torch.tensor([1, 2, 3]), 0, torch.quint8)
+    kept = taken(x=x, y=y)
+    back = put(kept, x=torch.quantize_per_tensor(torch.randn(3, 4), 0.2, 1, torch.qint8))
+    assert torch.equal(back["x"].int_repr(), x.int_repr())
+    assert (back["x"].q_scale(), back["x"].q_zero_point()) == (x.q_scale(), x.q_zero_point())
+    assert torch.equal(back["y"].int_repr(), y.int_repr())
+    assert torch.equal(back["y"].q_per_channel_scales(), y.q_per_channel_scales())
+    assert back["y"].q_per_channel_axis() == 0
+
+
+def test_meta_and_small_values() -> None:
+    o = {"m": torch.empty(3, 4, device="meta"), "d": torch.device("cpu"), "t": torch.bfloat16, "s": torch.Size([2, 3]), "l": torch.strided,
+         "f": torch.channels_last, torch.float16: 1, torch.device("cpu"): 2}  # fmt: skip
+    back = put(taken(o=o), o=dict(o))["o"]
+    assert back["m"].device.type == "meta"
+    assert back["m"].shape == (3, 4)
+    assert {key: value for key, value in back.items() if key != "m"} == {key: value for key, value in o.items() if key != "m"}
+    assert type(back["s"]) is torch.Size
+
+
+def test_views_stay_views_and_what_is_shared_stays_shared() -> None:
+    base = torch.arange(12.0)
+    o = {"base": base, "row": base.view(3, 4)[1], "again": base, "numpy": base.numpy(), "flat": base.view(torch.int32)}
+    kept = taken(o=o)
+    for live in ({}, {"o": {"base": torch.zeros(12), "row": torch.zeros(4), "again": torch.zeros(12), "numpy": None, "flat": None}}, {"o": o}):
+        back = put(kept, **live)["o"]
+        assert back["again"] is back["base"]
+        back["base"][5] = 99.0
+        assert back["row"].tolist() == [4.0, 99.0, 6.0, 7.0]
+        assert back["numpy"][5] == 99.0
+        assert back["flat"].view(torch.float32)[5] == 99.0
+
+
+def test_what_is_not_shared_is_not_shared_after_it_was_put_into_shared_objects() -> None:
+    a, b = nn.Linear(3, 3), nn.Linear(3, 3)
+    kept = taken(a=a, b=b)
+    want = a.weight.detach().clone(), b.weight.detach().clone()
+    b.weight = a.weight
+    back = put(kept, a=a, b=b)
+    assert back["a"].weight is not back["b"].weight
+    assert torch.equal(back["a"].weight, want[0])
+    assert torch.equal(back["b"].weight, want[1])
+    assert isinstance(back["b"].weight, nn.Parameter)
+    aliased = torch.zeros(9)
+    x, y = aliased[:], aliased[:]
+    kept = taken(x=torch.ones(9), y=torch.full((9,), 2.0))
+    back = put(kept, x=x, y=y)
+    assert back["x"] is x
+    assert back["y"] is y
+    assert x.tolist() == [1.0] * 9
+    assert y.tolist() == [2.0] * 9
+
+
+def test_tied_again_after_it_was_put_into_untied_objects() -> None:
+    net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    net[1].weight = net[0].weight
+    kept = taken(net=net)
+    fresh = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    back = put(kept, net=fresh)["net"]
+    assert back is fresh
+    assert back[0].weight is back[1].weight
+    assert torch.equal(back[0].weight, net[0].weight)
+
+
+def test_other_shape_and_dtype_into_the_same_parameter() -> None:
+    net = nn.Linear(3, 3)
+    kept = taken(net=net, n=torch.arange(4))
+    weight = net.weight
+    net.weight.data = torch.zeros(5, 7, dtype=torch.float64)
+    n = torch.ones(2, requires_grad=True)
+    n.grad = torch.ones(2)
+    back = put(kept, net=net, n=n)
+    assert net.weight is weight
+    assert weight.shape == (3, 3)
+    assert weight.dtype is torch.float32
+    assert back["n"] is n
+    assert not n.requires_grad
+    assert n.grad is None
+
+
+def test_tensors_with_history_come_back_as_values() -> None:
+    w = torch.ones(3, requires_grad=True)
+    loss = (w * 2).sum()
+    kept = taken(w=w, loss=loss, view=w.view(3, 1))
+    back = put(kept, w=w, loss=loss)
+    assert back["w"] is w
+    assert back["loss"].item() == 6.0
+    assert back["loss"].grad_fn is None
+    assert back["view"].data_ptr() == w.data_ptr()
+    loss.backward()
+    assert w.grad is not None, "the graph of the live tensor is as it was"
+
+
+def test_grads_flags_and_attributes() -> None:
+    w = nn.Parameter(torch.ones(3), requires_grad=False)
+    w.tag = {"decay": False}
+    v = torch.ones(2, requires_grad=True)
+    (v * 3).sum().backward()
+    kept = taken(w=w, v=v)
+    w.requires_grad_(True)
+    w.tag["decay"], w.other = True, 1
+    tag, grad = w.tag, v.grad
+    v.grad.zero_()
+    back = put(kept, w=w, v=v)
+    assert back["w"] is w
+    assert (w.requires_grad, w.tag, hasattr(w, "other")) == (False, {"decay": False}, False)
+    assert w.tag is tag
+    assert v.grad is grad
+    assert grad.tolist() == [3.0, 3.0]
+    v.grad = None
+    assert put(kept, v=v)["v"].grad.tolist() == [3.0, 3.0]
+    fresh = put(taken(w=w, none=torch.zeros(2)))
+    assert fresh["w"].tag == {"decay": False}
+    assert fresh["none"].grad is None
+
+
+def test_hooks_are_left_alone_and_state_dict_is_not_called() -> None:
+    called: list[str] = []
+
+    class Net(nn.Linear):
+        @property
+        def expensive(self) -> int:
+            called.append("property")
+            return 1
+
+        def __getattr__(self, name: str) -> Any:
+            called.append(name)
+            return super().__getattr__(name)
+
+    net = Net(2, 2)
+    net.register_state_dict_pre_hook(lambda *_: called.append("state_dict"))
+    net._register_state_dict_hook(lambda *_: called.append("state_dict"))
+    handle = net.register_forward_hook(lambda *_: called.append("forward"))
+    net.weight.register_hook(lambda g: called.append("grad") or g)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    opt.register_step_post_hook(lambda *_: called.append("step"))
+    opt.register_state_dict_post_hook(lambda *_: called.append("state_dict"))
+    called.clear()
+    hooks = net._forward_hooks
+    captured = capture(roots(net=net, opt=opt))
+    assert called == []
+    assert captured.missing == []
+    kept = Kept(captured)
+    plan(kept.tree, roots(net=net, opt=opt), kept).apply()
+    assert called == []
+    assert net._forward_hooks is hooks
+    net(torch.ones(1, 2)).sum().backward()
+    opt.step()
+    assert [name for name in called if name in ("forward", "grad", "step")] == ["forward", "grad", "step"]
+    handle.remove()
+    assert not net._forward_hooks
+
+
+def test_capture_leaves_no_trace() -> None:
+    net = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Dropout())
+    opt = torch.optim.Adam(net.parameters())
+    loss = net(torch.randn(4, 3)).sum()
+    versions = [p._version for p in net.parameters()]
+    vars_before = {name: dict(vars(module)) for name, module in net.named_modules()}
+    stream = torch.get_rng_state()
+    capture(roots(net=net, opt=opt, loss=loss))
+    assert [p._version for p in net.parameters()] == versions
+    assert {name: dict(vars(module)) for name, module in net.named_modules()} == vars_before
+    assert torch.equal(torch.get_rng_state(), stream)
+    loss.backward()
+
+
+def test_subclasses_of_tensor_are_not_asked() -> None:
+    seen: list[Any] = []
+
+    class Loud(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(function)
+            return super().__torch_function__(function, kinds, args, kwargs or {})
+
+    x = torch.arange(4.0).as_subclass(Loud)
+    seen.clear()
+    captured = capture(roots(x=x))
+    assert seen == []
+    kept = Kept(captured)
+    assert captured.missing == []
+    with torch.no_grad():
+        x.zero_()
+    seen.clear()
+    back = plan(kept.tree, roots(x=x), kept).apply()["given", "x"]
+    assert seen == []
+    assert back is x
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_lazy_modules_before_and_after_their_first_call() -> None:
+    def build() -> Any:
+        return nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d(), nn.ReLU())
+
+    lazy = build()
+    untouched = taken(net=lazy)
+    parameter = lazy[0].weight
+    lazy(torch.randn(2, 3))
+    materialised = taken(net=lazy)
+    want = lazy(torch.ones(2, 3))
+    fresh = build()
+    first = fresh[0].weight
+    back = put(materialised, net=fresh)["net"]
+    assert back is fresh
+    assert fresh[0].weight is first
+    assert type(fresh[0]) is nn.Linear
+    lazy(torch.ones(2, 3))
+    put(materialised, net=lazy)
+    assert lazy[0].weight is parameter
+    assert torch.equal(fresh(torch.ones(2, 3)), want)
+    again = put(untouched, net=lazy)["net"]
+    assert isinstance(again[0].weight, nn.UninitializedParameter)
+    again(torch.randn(5, 7))
+    assert again[0].weight.shape == (4, 7)
+
+
+def test_rnn_weights_stay_flat() -> None:
+    rnn = nn.GRU(3, 4, num_layers=2)
+    kept = taken(rnn=rnn)
+    fresh = nn.GRU(3, 4, num_layers=2)
+    put(kept, rnn=fresh)
+    assert all(a is b for a, b in zip(fresh._flat_weights, fresh.parameters(), strict=True))
+    x = torch.randn(5, 2, 3)
+    assert torch.equal(fresh(x)[0], rnn(x)[0])
+
+
+def test_recorded_memory_that_is_not_there_refuses_before_anything_is_touched() -> None:
+    net = nn.Linear(3, 3)
+    kept = taken(net=net)
+    with torch.no_grad():
+        net.weight.fill_(7.0)
+    kept.data[0] = kept.data[0][:-1]
+    with pytest.raises(RestoreRefused, match=r"net\.\w+: its bytes are"):
+        plan(kept.tree, roots(net=net), kept)
+    assert bool((net.weight == 7.0).all())
+
+
+def test_memory_is_named_and_counted_once() -> None:
+    net = nn.Linear(30, 30)
+    opt = torch.optim.Adam(net.parameters())
+    net(torch.randn(2, 30)).sum().backward()
+    opt.step()
+    for p in net.parameters():
+        p.requires_grad_(p.dim() == 1)
+    captured = capture(roots(net=net, opt=opt))
+    wheres = {buffer.where: buffer for buffer in captured.buffers}
+    assert {"net.weight", "net.bias", "net.weight.grad", "opt.state[net.weight]['exp_avg']"} <= wheres.keys()
+    assert wheres["net.weight"].constant_hint
+    assert not wheres["net.bias"].constant_hint
+    assert not wheres["net.weight.grad"].constant_hint
+    assert captured.sizes()["given", "net"] == 2 * (900 + 30) * 4
+    assert wheres["net.weight"].version == net.weight._version
+    assert wheres["net.weight"].tensor().data_ptr() == net.weight.data_ptr()
+    assert bytes(wheres["net.bias"].memory()) == bytes(net.bias.detach().view(torch.uint8).tolist())
+
+
+def test_nothing_is_kept_alive() -> None:
+    gc.disable()
+    try:
+        net = nn.Linear(3, 3)
+        ref = weakref.ref(net)
+        kept = taken(net=net)
+        del net
+        assert ref() is None
+        net = nn.Linear(3, 3)
+        ref = weakref.ref(net)
+        plan(kept.tree, roots(net=net), kept).apply()
+        del net
+        assert ref() is None
+    finally:
+        gc.enable()
+
+
+def test_deepcopies_and_ema_that_aliases() -> None:
+    net = nn.Linear(3, 3)
+    o = {"net": net, "ema": {name: p.data for name, p in net.named_parameters()}, "copy": copy.deepcopy(net)}
+    kept = taken(**o)
+    back = put(kept, net=nn.Linear(3, 3), copy=nn.Linear(3, 3))
+    assert back["ema"]["weight"].data_ptr() == back["net"].weight.data_ptr()
+    assert back["copy"].weight.data_ptr() != back["net"].weight.data_ptr()
