@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rearview.errors import CheckpointError, RearviewError
+from rearview.model import MAIN_PROCESS
 from rearview.record import firsts, handles
 from rearview.record.outputs import Row, tail_digest
 from rearview.store import objects
@@ -54,6 +55,8 @@ class Plan:
     deleted_before_loop: bool = False
     full: str = ""
     """The absolute path."""
+    process: str = MAIN_PROCESS
+    """Whose file it is: that process brings it back, when it comes to its own restore point."""
 
     def is_emptied(self) -> bool:
         """Whether the code before the loop, when it runs again, empties or deletes the file."""
@@ -68,19 +71,21 @@ def survey(
 ) -> list[Plan]:
     """A plan for every output file.
 
-    `rows` are the checkpoint's files; `later` are (path, mode, size before) of every file the run opened for writing;
-    `removed` is what the run deleted. `ended_wall` is the run's last sign of life.
+    `rows` are the checkpoint's files; `later` are (path, mode, size before) of every file the run opened for writing; behind
+    either may stand the process. `removed` is what the run deleted. `ended_wall` is its last sign of life.
     """
     latest = None if ended_wall is None else int((ended_wall + SLACK_S) * 1e9)
     plans: dict[str, Plan] = {}
     for row in rows:
-        path, length, mode, key, mtime_ns, tail, position, before = (*row, *([None] * 8))[:8]
-        plans.setdefault(str(path), _noted(store, project, str(path), int(length), str(mode), key, mtime_ns, tail, latest))
-        plans[str(path)].position, plans[str(path)].before_loop = position, before
-    for path, mode, prior in (tuple(one)[:3] for one in later):
+        path, length, mode, key, mtime_ns, tail, position, before, process = (*row, *([None] * 9))[:9]
+        plan = _noted(store, project, str(path), int(length), str(mode), key, mtime_ns, tail, latest)
+        plan.position, plan.before_loop, plan.process = position, before, process or MAIN_PROCESS
+        plans.setdefault(str(path), plan)
+    for path, mode, prior, process in ((*one, None)[:4] for one in later):
         if str(path) not in plans:
             found = _unnoted(project, str(path), str(mode), prior, latest)
             if found is not None:
+                found.process = process or MAIN_PROCESS
                 plans[str(path)] = found
     gone = [os.path.join(os.path.abspath(project), path) for path in removed]
     for plan in plans.values():
@@ -195,14 +200,14 @@ def _copy(path: str, to: Path, *, link: bool) -> None:
 # -- bringing back -------------------------------------------------------------------------------------------------------
 
 
-def bring_back(aside: Path, files: Sequence[dict[str, Any]]) -> list[str]:
-    """Give each file its content at the checkpoint, in place. A sentence for each that could not be; never raises.
+def bring_back(aside: Path, files: Sequence[dict[str, Any]], process: str | None = None) -> list[str]:
+    """Give each file of a process (None: of all) its content at the checkpoint, in place. A sentence for each that could not be.
 
-    Handles that the program has open on them go on where they were at the checkpoint.
+    Handles that the program has open on them go on where they were at the checkpoint. Never raises.
     """
     said = []
     with firsts.unseen():
-        plans = [Plan(**facts) for facts in files]
+        plans = [plan for plan in (Plan(**facts) for facts in files) if process in (None, plan.process)]
         full = {plan.full: plan for plan in plans}
         open_now = handles.descriptors(full)
         objects_on = handles.on({fd for fds in open_now.values() for fd in fds})

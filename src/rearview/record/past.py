@@ -35,7 +35,7 @@ class Past:
     """Its last sign of life."""
     version: VersionId | None = None
     opened: list[list[Any]] = field(default_factory=list)
-    """Files opened for writing: path, mode, size before."""
+    """Files opened for writing: path, mode, size before, process."""
     removed: list[str] = field(default_factory=list)
     """What was deleted before the loop."""
     inputs: list[list[Any]] = field(default_factory=list)
@@ -117,11 +117,11 @@ def look(store: Store, run: RunId) -> Past:
         if not is_main(name.writer):
             continue
         for fact in facts_in(path, "version", "outputs", "inputs", "environment"):
-            _take(found, fact)
+            _take(found, fact, name.writer)
     return found
 
 
-def _take(found: Past, fact: dict[str, Any]) -> None:
+def _take(found: Past, fact: dict[str, Any], writer: str) -> None:
     kind = fact.pop("fact")
     if kind == "version":
         found.version = fact.get("version")
@@ -130,7 +130,7 @@ def _take(found: Past, fact: dict[str, Any]) -> None:
     elif kind == "environment":
         found.environment.update(fact)
     else:
-        found.opened += [list(one) for one in fact.get("files") or ()]
+        found.opened += [[*one[:3], writer] for one in fact.get("files") or () if len(one) >= 3]
         found.removed += [str(one) for one in fact.get("removed") or ()]
 
 

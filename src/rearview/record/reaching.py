@@ -199,7 +199,7 @@ class Reach:
 
     def _arrived(self, within: Checkpointing | None) -> None:
         if self._shake.aside is not None:
-            for sentence in aside.bring_back(self._shake.aside, self._shake.files):
+            for sentence in aside.bring_back(self._shake.aside, self._shake.files, str(self._recorder.process)):
                 say(sentence)
         seconds = time.perf_counter() - self._began
         self._recorder.reaching = False

@@ -47,10 +47,11 @@ class RestorePoint:
 
     @property
     def files(self) -> list[Any]:
-        """The output files at that moment, over all ranks; a file that several ranks noted has the longest length of them."""
+        """The output files at that moment, each with its process behind it; one that several ranks write is the first one's."""
         rows: dict[str, Any] = {}
-        for row in sorted((row for one in self.members for row in one.files), key=lambda row: int(row[1])):
-            rows[str(row[0])] = row
+        for one in self.members:
+            for row in one.files:
+                rows.setdefault(str(row[0]), [*row, *([None] * 8)][:8] + [str(one.process)])
         return list(rows.values())
 
     @property

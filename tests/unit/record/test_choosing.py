@@ -140,7 +140,7 @@ def test_what_a_run_opened_and_which_source_it_ran(tmp_path: Path) -> None:
     process.fact("tick", wall=run.begun.timestamp() + 30, at=0)
     process.stop()
     found = past.look(builder.store, run.run)
-    assert (found.opened, found.removed, found.version) == ([["log.csv", "w", None]], ["out"], "v" + "1" * 40)
+    assert (found.opened, found.removed, found.version) == ([["log.csv", "w", None, "0"]], ["out"], "v" + "1" * 40)
     assert found.heard_wall == run.begun.timestamp() + 30
 
 

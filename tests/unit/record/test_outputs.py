@@ -305,6 +305,18 @@ def test_somebody_elses_change_is_left_alone(store: Store) -> None:
     assert path.read_text() == "mine\nof another run, later\n"
 
 
+def test_each_process_brings_back_its_own(store: Store) -> None:
+    for name in ("mine", "theirs"):
+        (store.project / name).write_text("1")
+    noted = rows(follow(store), store)
+    for name in ("mine", "theirs"):
+        (store.project / name).write_text("1 and more")
+    plans = survey(store, {path: [*row, str(int(path == "theirs"))] for path, row in noted.items()})
+    files = aside.set_aside(store, list(plans.values()), store.root / "aside")
+    aside.bring_back(store.root / "aside", files, "0")
+    assert [(store.project / name).read_text() for name in ("mine", "theirs")] == ["1", "1 and more"]
+
+
 def test_reading_a_file_from_the_future_is_said(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     path = store.project / "ckpt.txt"
     path.write_text("of the attempt that was killed")
