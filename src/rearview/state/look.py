@@ -7,6 +7,7 @@ restored into nothing.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -38,8 +39,11 @@ def look(tree: Tree, root: RootKey, read: Reader) -> Any:
     view.finish()
     kinds = {kind for kind, _ in view.nodes}
     for library, needed in (("torch", _TENSORS), ("numpy", _ARRAYS)):
-        if kinds & needed and importlib.util.find_spec(library) is None:
+        if not kinds & needed:
+            continue
+        if importlib.util.find_spec(library) is None:
             raise MissingLibrary(f"{root_text(root)} has values of {library}, which is not installed here: pip install {library}")
+        importlib.import_module(library)  # the program that made them has it loaded, one that only looks may not
     return plan(plain, {}, read).apply()[root]
 
 
