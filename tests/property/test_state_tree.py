@@ -71,25 +71,32 @@ class Colour(enum.Enum):
 
 ATOMS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.integers(-(2**200), 2**200), st.floats(allow_nan=True), st.text(), st.binary(),
-    st.complex_numbers(allow_nan=True), st.characters(categories=["Cs"]), st.sampled_from([Colour.RED, Colour.BLUE, range(3), slice(1, None, 2)]),
+    st.complex_numbers(allow_nan=True), st.characters(categories=["Cs"]), st.sampled_from([Colour.RED, Colour.BLUE, range(3), slice(1,
+        None, 2)]),
     st.sampled_from([Plain, len, str.lower, random.random, Ellipsis, NotImplemented, pathlib.PurePosixPath("a/b"), collections]),
 )  # fmt: skip
-HASHABLE = st.one_of(st.integers(), st.text(max_size=5), st.binary(max_size=4), st.booleans(), st.none(), st.tuples(st.integers(), st.text(max_size=3)))
+HASHABLE = st.one_of(
+    st.integers(), st.text(max_size=5), st.binary(max_size=4), st.booleans(), st.none(), st.tuples(st.integers(), st.text(max_size=3))
+)
 
 MUTABLE = (
-    "list", "dict", "odict", "ddict", "set", "deque", "plain", "slotted", "both", "listed", "named", "stateful", "counter", "bytearray", "array", "ints",
+    "list", "dict", "odict", "ddict", "set", "deque", "plain", "slotted", "both", "listed", "named", "stateful", "counter",
+    "bytearray", "array", "ints",
 )  # fmt: skip
 IMMUTABLE = ("tuple", "pair", "frozen")
 
 SPECS = st.lists(
-    st.tuples(st.sampled_from(MUTABLE + IMMUTABLE), st.lists(st.one_of(st.integers(0, 30), ATOMS.map(lambda atom: ("atom", atom))), max_size=6),
+    st.tuples(st.sampled_from(MUTABLE + IMMUTABLE), st.lists(st.one_of(st.integers(0, 30), ATOMS.map(lambda atom: ("atom", atom))),
+        max_size=6),
               st.lists(HASHABLE, max_size=6)),
     min_size=1, max_size=14,
 )  # fmt: skip
 
 _SHELLS: dict[str, Any] = {
-    "list": list, "dict": dict, "odict": collections.OrderedDict, "ddict": lambda: collections.defaultdict(list), "set": set, "deque": lambda: collections.deque(maxlen=7),
-    "plain": Plain, "slotted": Slotted, "both": Both, "listed": Listed, "named": Named, "stateful": Stateful, "counter": collections.Counter,
+    "list": list, "dict": dict, "odict": collections.OrderedDict, "ddict": lambda: collections.defaultdict(list), "set": set,
+    "deque": lambda: collections.deque(maxlen=7),
+    "plain": Plain, "slotted": Slotted, "both": Both, "listed": Listed, "named": Named, "stateful": Stateful,
+    "counter": collections.Counter,
     "bytearray": bytearray, "array": lambda: array.array("d"), "ints": list,
 }  # fmt: skip
 

@@ -36,7 +36,7 @@ COMPOSITES = (
     "list", "tuple", "dict", "defaultdict", "set", "frozenset", "deque", "bytearray", "pyarray", "range", "slice", "value", "packed",
     "text",
     "ref", "module", "enum", "obj", "extra", "attrs", "getset", "reduce", "pickle", "live", "adapted", "file",
-    "func", "cell", "method", "bmethod", "weakref", "random",
+    "func", "cell", "method", "bmethod", "weakref", "weakly", "random",
     "npdtype", "npscalar", "nparray", "npobjects", "npmemmap", "npbits", "npgenerator", "npstate", "npseed",
     "tensor", "layout", "sparse", "quantized", "meta", "lazy", "opaque", "storage", "tgen", "tvalue",
 )  # fmt: skip

@@ -19,7 +19,8 @@ from rearview.state.capture import Captured
 from rearview.state.tree import RootKey, Tree, decode, encode, root_digests
 
 _VALUES = (
-    str, int, bytes, float, complex, type(None), type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.ModuleType,
+    str, int, bytes, float, complex, type(None), type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType,
+    types.ModuleType,
     enum.Enum, range, slice, pathlib.PurePath,
 )  # fmt: skip
 
@@ -96,9 +97,8 @@ def _parts(value: Any) -> list[tuple[str, Any]]:
     parts: list[tuple[str, Any]] = [(f".{name}", part) for name, part in getattr(value, "__dict__", {}).items()]
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if hasattr(value, name):
-                parts.append((f".{name}", getattr(value, name)))
+        names = (slots,) if isinstance(slots, str) else slots
+        parts += [(f".{name}", getattr(value, name)) for name in names if hasattr(value, name)]
     if isinstance(value, Mapping):
         for k, (key, item) in enumerate(value.items()):
             parts += [(f"[key {k}]", key), (f"[{k}]", item)]

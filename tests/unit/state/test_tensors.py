@@ -34,7 +34,10 @@ def put(kept: Kept, **live: Any) -> dict[str, Any]:
 
 def same(a: Any, b: Any) -> bool:
     if a.layout is not torch.strided or a.is_quantized:
-        return bool(a.dtype == b.dtype and torch.equal(a.to_dense() if not a.is_quantized else a.int_repr(), b.to_dense() if not b.is_quantized else b.int_repr()))
+        return bool(
+            a.dtype == b.dtype
+            and torch.equal(a.to_dense() if not a.is_quantized else a.int_repr(), b.to_dense() if not b.is_quantized else b.int_repr())
+        )
     bits = a.contiguous().view(torch.uint8) if a.dim() else a.reshape(1).view(torch.uint8)
     others = b.contiguous().view(torch.uint8) if b.dim() else b.reshape(1).view(torch.uint8)
     return bool(a.dtype is b.dtype and a.shape == b.shape and a.stride() == b.stride() and torch.equal(bits, others))
@@ -43,7 +46,8 @@ def same(a: Any, b: Any) -> bool:
 DTYPES = [
     dtype
     for dtype in (
-        "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "complex32",
+        "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+        "complex32",
         "float8_e4m3fn", "float8_e5m2", "uint16", "uint32", "uint64",
     )
     if hasattr(torch, dtype)
@@ -163,7 +167,11 @@ def test_views_stay_views_and_what_is_shared_stays_shared() -> None:
     base = torch.arange(12.0)
     o = {"base": base, "row": base.view(3, 4)[1], "again": base, "numpy": base.numpy(), "flat": base.view(torch.int32)}
     kept = taken(o=o)
-    for live in ({}, {"o": {"base": torch.zeros(12), "row": torch.zeros(4), "again": torch.zeros(12), "numpy": None, "flat": None}}, {"o": o}):
+    for live in (
+        {},
+        {"o": {"base": torch.zeros(12), "row": torch.zeros(4), "again": torch.zeros(12), "numpy": None, "flat": None}},
+        {"o": o},
+    ):
         back = put(kept, **live)["o"]
         assert back["again"] is back["base"]
         back["base"][5] = 99.0

@@ -108,7 +108,12 @@ def scheduled(kind: str) -> tuple[Callable[[], Objects], Callable[[Objects], Any
 
 def scaled() -> Objects:
     net = Net()
-    return {"net": net, "opt": torch.optim.SGD(net.parameters(), lr=0.01), "scaler": torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2), "losses": []}
+    return {
+        "net": net,
+        "opt": torch.optim.SGD(net.parameters(), lr=0.01),
+        "scaler": torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2),
+        "losses": [],
+    }
 
 
 def scaled_step(o: Objects) -> None:
@@ -148,7 +153,13 @@ class Tied(nn.Module):
 
 def tied() -> Objects:
     net = Tied()
-    return {"net": net, "opt": torch.optim.AdamW(net.parameters(), amsgrad=True), "hidden": None, "shadow": net.enc.weight.detach(), "losses": []}
+    return {
+        "net": net,
+        "opt": torch.optim.AdamW(net.parameters(), amsgrad=True),
+        "hidden": None,
+        "shadow": net.enc.weight.detach(),
+        "losses": [],
+    }
 
 
 def tied_step(o: Objects) -> None:
@@ -260,7 +271,8 @@ def layered_step(o: Objects) -> None:
 
 def gan() -> Objects:
     g, d = nn.Linear(3, 4), nn.utils.parametrizations.spectral_norm(nn.Linear(4, 1))
-    return {"g": g, "d": d, "og": torch.optim.Adam(g.parameters(), betas=(0.5, 0.9)), "od": torch.optim.RMSprop(d.parameters(), centered=True), "losses": [],
+    return {"g": g, "d": d, "og": torch.optim.Adam(g.parameters(), betas=(0.5, 0.9)), "od": torch.optim.RMSprop(d.parameters(),
+        centered=True), "losses": [],
             "fixed": torch.randn(2, 3)}  # fmt: skip
 
 
@@ -318,7 +330,10 @@ OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
 
 PROGRAMS: dict[str, tuple[Callable[[], Objects], Callable[[Objects], Any]]] = {
     **{name: (ordinary(make), step) for name, make in OPTIMIZERS.items()},
-    "lbfgs": (ordinary(lambda net: torch.optim.LBFGS([*net.first.parameters(), *net.last.parameters()], history_size=3, max_iter=4)), lbfgs_step),
+    "lbfgs": (
+        ordinary(lambda net: torch.optim.LBFGS([*net.first.parameters(), *net.last.parameters()], history_size=3, max_iter=4)),
+        lbfgs_step,
+    ),
     **{f"scheduler-{kind}": scheduled(kind) for kind in ("step", "lambda", "cosine", "cycle", "plateau", "sequential")},
     "scaler": (scaled, scaled_step),
     "averaged": (averaged, averaged_step),

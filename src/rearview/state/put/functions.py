@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs
+from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs, identical, sequence
 from rearview.state.put.objects import adopt, fill_attributes, match_attributes
 from rearview.state.tree import NONE, NOTHING
 
@@ -45,10 +45,12 @@ class Function(Kind):
         return [*payload[:7], *payload[_CELLS_AT:]]
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
-        if live is not ABSENT:
+        cells = tuple(job.made[number] for number in payload[_CELLS_AT:])
+        if live is not ABSENT and identical(cells, live.__closure__ or ()):
             return live
         module, name = job.made[payload[0]], job.made[payload[4]]
-        cells = tuple(job.made[number] for number in payload[_CELLS_AT:])
+        if live is not ABSENT:  # it closes over cells that others do not share as recorded; those of a function cannot be changed
+            return types.FunctionType(live.__code__, live.__globals__, name, None, cells)
         code = _code(job.plan, payload)
         assert code is not None
         return types.FunctionType(code, vars(sys.modules[module]), name, None, cells)
@@ -63,7 +65,7 @@ class Function(Kind):
             made.__dict__ = attributes
         elif payload[9] == NONE and made.__dict__:
             made.__dict__.clear()
-        if live is ABSENT:
+        if made is not live:
             made.__qualname__, made.__module__ = job.made[payload[5]], job.made[payload[6]]
 
 
@@ -147,6 +149,28 @@ class WeakReference(Kind):
         return live if live is not ABSENT and live() is target else weakref.ref(target)
 
 
+class Weakly(InPlace):
+    """A container that holds things weakly. Payload: class, then elements, or keys and values."""
+
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
+        if not plan.fits(live, payload[0], object):
+            return None
+        if isinstance(live, weakref.WeakSet):
+            return plan.elements(payload[1:], list(live))
+        return plan.entries(payload[1::2], payload[2::2], dict(live.items()))
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
+        return job.named(payload[0])() if live is ABSENT else live
+
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
+        items = sequence(job, payload[1:])
+        made.clear()
+        if isinstance(made, weakref.WeakSet):
+            made.update(items)
+        else:
+            made.update(zip(items[::2], items[1::2], strict=True))
+
+
 class Random(InPlace):
     """Python's random generator. Put back after everything else, which may draw from it."""
 
@@ -186,6 +210,6 @@ class File(Kind):
 
 
 KINDS: dict[str, Kind] = {
-    "func": Function(), "cell": Cell(), "method": Method(), "bmethod": BuiltinMethod(), "weakref": WeakReference(),
+    "func": Function(), "cell": Cell(), "method": Method(), "bmethod": BuiltinMethod(), "weakref": WeakReference(), "weakly": Weakly(),
     "random": Random(), "file": File(),
 }  # fmt: skip

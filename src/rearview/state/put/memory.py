@@ -82,7 +82,8 @@ class Memory:
             target = self.targets[index] = Target(plan.tree.buffers[index], _device(plan, users))
             _claim(plan, target, users, claimed)
             for number, kind in users:
-                if kind in _ARRAYS and number in plan.pairs and _key_of(kind, plan.pairs[number])[0] != target.key:
+                if kind in _ARRAYS and number in plan.pairs and _key_of(kind,
+                    plan.pairs[number])[0] != (ABSENT if target.key is None else target.key):
                     plan.part(number)
 
     def check(self, plan: Plan) -> Iterator[str]:
@@ -130,7 +131,7 @@ def _claim(plan: Plan, target: Target, users: list[tuple[int, str]], claimed: se
             continue
         claimed.add(key)
         target.key = key
-        if kind in _ARRAYS:
+        if hasattr(owner, "__array_interface__"):
             target.use_array(owner)
         else:
             target.use_storage(owner)
@@ -180,9 +181,12 @@ def _array_memory(live: Any) -> tuple[Hashable, int, str, Any]:
     root = root_of(live)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(root.base, torch.Tensor):
-        return None, 0, "cpu", None
-    if root.base is not None or not root.flags.owndata:
-        return None, 0, "cpu", None
+        storage = root.base.untyped_storage()
+        return ("cpu", storage.data_ptr(), storage.nbytes()), storage.nbytes(), "cpu", storage
+    if root.base is not None or not root.flags.owndata:  # memory of something else: what it allows to write
+        if not live.flags.writeable:
+            return None, 0, "cpu", None
+        root = live
     low, high = bounds(root)
     if low == high:
         return ("numpy", id(root), 0), 0, "cpu", root

@@ -17,6 +17,20 @@ from rearview.state.take.functions import code_digest
 from rearview.state.tree import Tree
 
 
+def _hidden() -> dict[str, type]:
+    """Types of Python itself that no module shows by their names."""
+    samples: tuple[Any, ...] = (
+        None, ..., NotImplemented, iter([]), iter(()), iter(""), iter("\u0100"), iter(b""), iter(bytearray()), iter(range(0)),
+        iter(range(1 << 65)), iter({}),
+        iter({}.values()), iter({}.items()), iter(set()), reversed([]), reversed({}), {}.keys(), {}.values(), {}.items(), iter(int, 0),
+    )  # fmt: skip
+    kinds = [type(sample) for sample in samples] + [kind for kind in vars(types).values() if isinstance(kind, type)]
+    return {kind.__qualname__: kind for kind in kinds if kind.__module__ == "builtins"}
+
+
+_HIDDEN = _hidden()
+
+
 class Names:
     """The names of one tree."""
 
@@ -50,6 +64,8 @@ class Names:
     def _import(self, number: int, module: str, name: str) -> Any:
         if number in self.problems:
             return ABSENT
+        if module == "builtins" and name in _HIDDEN:
+            return _HIDDEN[name]
         try:
             at: Any = sys.modules.get(module) or importlib.import_module(module)
             for part in name.split("."):

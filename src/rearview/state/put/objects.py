@@ -139,11 +139,11 @@ class Reduced(Kind):
         if not plan.fits(live, payload[0], object):
             return None
         try:
-            answer = reduced(live)
+            answer, again = reduced(live), reduced(live)
         except Exception:  # noqa: BLE001 (the user's code: then it is rebuilt)
             return None
-        if isinstance(answer, str):
-            return None
+        if isinstance(answer, str) or not _same(answer[1], again[1]):
+            return None  # arguments made for the occasion say nothing about the object
         parts = (*answer, *[None] * (6 - len(answer)))
         plan.keep.append(parts)
         items = [ABSENT if part is None else list(part) for part in parts[3:5]]

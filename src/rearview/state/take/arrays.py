@@ -38,16 +38,19 @@ def bounds(array: Any) -> tuple[int, int]:
 def take_array(walk: Walk, value: Any) -> Node:
     """An array: dtype, shape, strides, and the memory it looks at."""
     np = _numpy()
-    kind = (NONE, NONE) if type(value) is np.ndarray else (walk.slot(type(value)), extra(walk, value))
+    mapped = mapped_file(value)
+    if mapped is not None:
+        return _take_memmap(walk, value, mapped)
+    if type(value) is np.ndarray or isinstance(value, np.memmap):  # a private map is memory like any other
+        kind = (NONE, NONE)
+    else:
+        kind = (walk.slot(type(value)), extra(walk, value))
     if value.dtype.hasobject:
         if value.dtype != object:
             raise Uncapturable("an array whose fields are objects")
         items = walk.slots(value[index] for index in np.ndindex(value.shape))
         head = walk.slots((value.dtype, tuple(value.shape), tuple(value.strides), bool(value.flags.writeable)))
         return ("npobjects", [*kind, *head, *items])
-    mapped = mapped_file(value)
-    if mapped is not None:
-        return _take_memmap(walk, value, mapped, kind)
     buffer, start = _memory(walk, value)
     shape, strides = tuple(value.shape), tuple(value.strides)
     rest = walk.slots((value.dtype, shape, strides, address_of(value) - start, bool(value.flags.writeable)))
@@ -89,13 +92,14 @@ def mapped_file(value: Any) -> Any:
     return None
 
 
-def _take_memmap(walk: Walk, value: Any, mapped: Any, kind: tuple[int, int]) -> Node:
+def _take_memmap(walk: Walk, value: Any, mapped: Any) -> Node:
     if mapped.mode != "r":
         where = walk.where(walk.at)
         walk.missing.append(Missing(where, type_name(value), "a memory-mapped file that can be written: the file itself is not kept"))
     place = address_of(value) - address_of(mapped) + mapped.offset
     parts = (str(mapped.filename), mapped.mode, value.dtype, tuple(value.shape), tuple(value.strides), place, bool(value.flags.writeable))
-    return ("npmemmap", [*kind, *walk.slots(parts)])
+    kind = NONE if type(value) is _numpy().ndarray else walk.slot(type(value))
+    return ("npmemmap", [kind, NONE, *walk.slots(parts)])
 
 
 def take_scalar(walk: Walk, value: Any) -> Node:

@@ -92,6 +92,12 @@ def take_weakref(walk: Walk, value: weakref.ref[Any]) -> Node:
     return ("weakref", [NOTHING if target is None else walk.slot(target)])
 
 
+def take_weakly(walk: Walk, value: Any) -> Node:
+    """A container that holds its keys, values or elements weakly: what it holds now."""
+    parts = [value] if isinstance(value, weakref.WeakSet) else list(value.items())
+    return ("weakly", [walk.slot(type(value)), *walk.slots(part for group in parts for part in list(group))])
+
+
 def take_random(walk: Walk, value: random.Random) -> Node:
     """Python's random generator, without drawing from it."""
     version, numbers, gauss = value.getstate()
@@ -121,6 +127,9 @@ _TAKERS: dict[type, Taker] = {
     types.WrapperDescriptorType: take_descriptor,
     types.ClassMethodDescriptorType: take_descriptor,
     weakref.ref: take_weakref,
+    weakref.WeakSet: take_weakly,
+    weakref.WeakKeyDictionary: take_weakly,
+    weakref.WeakValueDictionary: take_weakly,
     random.Random: take_random,
     io.TextIOWrapper: take_file,
     io.BufferedReader: take_file,

@@ -16,7 +16,8 @@ from rearview.state.tree import Node
 MODULE_HOOKS = (
     "_backward_hooks", "_backward_pre_hooks", "_compiled_call_impl", "_forward_hooks", "_forward_hooks_always_called",
     "_forward_hooks_with_kwargs", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_is_full_backward_hook",
-    "_load_state_dict_post_hooks", "_load_state_dict_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks", "_initialize_hook", "_load_hook",
+    "_load_state_dict_post_hooks", "_load_state_dict_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks", "_initialize_hook",
+    "_load_hook",
 )  # fmt: skip
 OPTIMIZER_HOOKS = (
     "_optimizer_load_state_dict_post_hooks", "_optimizer_load_state_dict_pre_hooks", "_optimizer_state_dict_post_hooks",

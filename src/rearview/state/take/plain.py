@@ -190,4 +190,6 @@ def takers() -> dict[type, Taker]:
 
 def decide(kind: type) -> Taker | None:
     """Who takes a class derived from a plain type."""
+    if issubclass(kind, tuple) and hasattr(kind, "n_sequence_fields"):
+        return None  # made in C, with fields that are no items
     return next((taker for base, taker in _DERIVED if issubclass(kind, base)), None)

@@ -1,0 +1,493 @@
+"""Objects of all sorts: attributes, slots, protocols, names, iterators, files; and what cannot be kept."""
+
+from __future__ import annotations
+
+import abc
+import argparse
+import collections
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import fractions
+import functools
+import itertools
+import logging
+import pathlib
+import queue
+import random
+import re
+import threading
+import time
+import types
+import typing
+import uuid
+import weakref
+from typing import Any
+
+import pytest
+
+from rearview.errors import RestoreRefused
+from rearview.state.capture import capture
+from rearview.state.restore import plan
+from rearview.testing.states import Kept, difference, digests, roots
+
+
+def taken(**named: Any) -> Kept:
+    captured = capture(roots(**named))
+    assert captured.missing == []
+    return Kept(captured)
+
+
+def put(kept: Kept, **live: Any) -> dict[str, Any]:
+    made = plan(kept.tree, roots(**live), kept).apply()
+    assert digests(capture(made)) == kept.digests
+    return {str(key[-1]): value for key, value in made.items()}
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+class Flags(enum.Flag):
+    A = 1
+    B = 2
+
+
+class Count(int):
+    pass
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Point:
+    x: float
+    y: float = 0.0
+
+
+@dataclasses.dataclass
+class Settings:
+    lr: float = 0.1
+    names: list[str] = dataclasses.field(default_factory=list)
+
+
+class Slots:
+    __slots__ = ("__dict__", "__private", "value")
+
+    def __init__(self) -> None:
+        self.__private = [1]
+        self.extra = 2
+
+    def private(self) -> list[int]:
+        return self.__private
+
+
+class AttrDict(dict):  # type: ignore[type-arg]
+    """The trick that many training programs use."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.__dict__ = self
+
+
+class Guarded:
+    """Refuses attributes from outside, and counts what is asked of it."""
+
+    asked = 0
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "value", [1])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("frozen")
+
+    def __getattr__(self, name: str) -> Any:
+        type(self).asked += 1
+        raise AttributeError(name)
+
+    @property
+    def expensive(self) -> int:
+        type(self).asked += 1
+        return 1
+
+
+class Stateful:
+    def __init__(self, items: list[int]) -> None:
+        self.items, self.lock = items, threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"items": self.items}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.items = state["items"]
+        self.lock = threading.Lock()
+
+
+class Reducing:
+    made = 0
+
+    def __init__(self, name: str) -> None:
+        type(self).made += 1
+        self.name, self.notes = name, [name]
+
+    def __reduce__(self) -> Any:
+        return Reducing, (self.name,), {"name": self.name, "notes": self.notes}
+
+
+class Special(abc.ABC):
+    registry: typing.ClassVar[list[int]] = []
+
+    @abc.abstractmethod
+    def run(self) -> None: ...
+
+
+VALUES: list[Any] = [
+    Level.LOW, Flags.A | Flags.B, Flags.A, Count(5), Point(1.0), Settings(names=["a"]), pathlib.Path("a/b"), dt.datetime(2020, 1, 2,
+        tzinfo=dt.UTC),
+    dt.timedelta(3), dt.date(2020, 1, 1), decimal.Decimal("1.50"), fractions.Fraction(1, 3), uuid.UUID(int=5), re.compile(r"a+", re.IGNORECASE),
+    argparse.Namespace(lr=0.1, layers=[1, 2]), types.SimpleNamespace(a=1, b=[2]), collections.ChainMap({"a": 1}, {}),
+    collections.UserDict(a=1),
+    collections.Counter("abca"), time.struct_time(range(9)), functools.partial(int, base=2), functools.partial(print, sep="-"),
+    ValueError("bad", 3), range(2, 9, 3), slice(1, 2), memoryview, type, int, dict[str, int], list[int] | None, typing.Optional[int],  # noqa: UP045
+    Special, Special.registry, ..., NotImplemented, frozenset({1, "a"}), {1, 2}, bytearray(b"ab"), logging.getLogger("a.b"), 10**50,
+    "\ud800", b"\0",
+    itertools.count(5), itertools.cycle([1, 2]), queue.SimpleQueue, random.Random(3), types.MappingProxyType, str.join, {}.keys, print,
+    "x" * 100_000,
+    b"y" * 100_000, list(range(1000)), [0.5] * 100, ["a", "bü"] * 50, [True] * 70, tuple(range(100)), [2**70] * 70, (), [], {},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: f"{type(value).__name__}-{str(value)[:20]}")
+def test_values(value: Any) -> None:
+    kept = taken(value=value)
+    for live in ({}, {"value": value}, {"value": None}):
+        back = put(kept, **live)["value"]
+        assert type(back) is type(value)
+        assert str(back)[:500] == str(value)[:500] or " at 0x" in str(value)
+        if not isinstance(
+            value, (random.Random, BaseException, functools.partial, itertools.count, itertools.cycle, types.BuiltinFunctionType)
+        ):
+            assert back == value
+
+
+def test_attributes_in_place_and_in_order() -> None:
+    o = Settings(names=["a"])
+    o.later = {"k": [1]}  # type: ignore[attr-defined]
+    kept = taken(o=o)
+    names = o.names
+    del o.lr
+    o.names.append("b")
+    o.lr, o.junk = 5.0, 1  # type: ignore[attr-defined]
+    assert put(kept, o=o)["o"] is o
+    assert o.names is names
+    assert list(vars(o)) == ["lr", "names", "later"]
+    assert vars(o) == {"lr": 0.1, "names": ["a"], "later": {"k": [1]}}
+
+
+def test_slots_private_names_and_empty_ones() -> None:
+    o = Slots()
+    kept = taken(o=o)
+    private = o.private()
+    o.private().append(2)
+    o.value = 3
+    o.extra = 9
+    assert put(kept, o=o)["o"] is o
+    assert o.private() is private
+    assert private == [1]
+    assert not hasattr(o, "value")
+    assert o.extra == 2
+
+
+def test_frozen_and_guarded_objects_are_not_asked() -> None:
+    o = Guarded()
+    Guarded.asked = 0
+    kept = taken(o=o, p=Point(1.0, 2.0))
+    o.value.append(2)
+    back = put(kept, o=o, p=Point(5.0))
+    assert back["o"] is o
+    assert o.value == [1]
+    assert back["p"] == Point(1.0, 2.0)
+    assert Guarded.asked == 0
+
+
+def test_an_object_that_is_its_own_dict() -> None:
+    o = AttrDict(lr=0.1, inner=AttrDict(a=1))
+    kept = taken(o=o)
+    for live in ({}, {"o": o}, {"o": AttrDict(lr=3, junk=1)}):
+        back = put(kept, **live)["o"]
+        assert back.lr == 0.1
+        assert back.inner.a == 1
+        back.new = 5
+        assert back["new"] == 5
+        assert back.__dict__ is back
+        del back["new"]
+
+
+def test_objects_that_give_out_their_state() -> None:
+    o = Stateful([1, 2])
+    kept = taken(o=o)
+    items = o.items
+    o.items.append(3)
+    back = put(kept, o=o)["o"]
+    assert back is o
+    assert o.items is items
+    assert items == [1, 2]
+    assert put(kept)["o"].items == [1, 2]
+
+
+def test_objects_with_their_own_way_of_being_copied() -> None:
+    o = Reducing("a")
+    kept = taken(o=o)
+    notes = o.notes
+    o.notes.append("b")
+    before = Reducing.made
+    back = put(kept, o=o)["o"]
+    assert back is o
+    assert o.notes is notes
+    assert notes == ["a"]
+    assert Reducing.made == before
+    other = Reducing("z")
+    assert put(kept, o=other)["o"].name == "a"
+
+
+def test_dict_order_keys_and_types_of_keys() -> None:
+    o: dict[Any, Any] = {"b": 1, "a": 2, 1: "int", (1, "x"): "tuple", Level.LOW.name: 3, None: 4, 2.5: 5, Flags.B: 6, int: 7}
+    kept = taken(o=o)
+    o.pop("b")
+    o["b"] = 9
+    o["c"] = 1
+    back = put(kept, o=o)["o"]
+    assert back is o
+    assert list(o.items()) == [("b", 1), ("a", 2), (1, "int"), ((1, "x"), "tuple"), ("LOW", 3), (None, 4), (2.5, 5), (Flags.B, 6), (int, 7)]
+    flags: dict[Any, Any] = {True: "yes"}
+    kept = taken(o=flags)
+    live: dict[Any, Any] = {1: "yes"}
+    back = put(kept, o=live)["o"]
+    assert [type(key) for key in back] == [bool]
+
+
+def test_sets_are_left_alone_if_nothing_changed() -> None:
+    o = {"abc", "def", "ghi", "jkl"}
+    order = list(o)
+    kept = taken(o=o)
+    put(kept, o=o)
+    assert list(o) == order
+    o.discard("abc")
+    put(kept, o=o)
+    assert o == {"abc", "def", "ghi", "jkl"}
+
+
+def test_weak_references() -> None:
+    target, other = Settings(), Settings(lr=2)
+    dead = weakref.ref(Settings())
+    o = {"ref": weakref.ref(target), "target": target, "dead": dead}
+    kept = taken(o=o, other=other)
+    back = put(kept, o=dict(o), other=other)["o"]
+    assert back["ref"] is o["ref"]
+    assert back["dead"]() is None
+    anew = put(kept)["o"]
+    assert anew["ref"]() is anew["target"]
+
+
+class _Key:
+    kept: typing.ClassVar[list[_Key]] = []
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.kept.append(self)
+
+
+def test_weak_dicts() -> None:
+    key, value = _Key("k"), _Key("v")
+    o = {
+        "v": weakref.WeakValueDictionary({"a": value}),
+        "k": weakref.WeakKeyDictionary({key: [1]}),
+        "s": weakref.WeakSet([key]),
+        "strong": [key, value],
+    }
+    kept = taken(o=o)
+    o["k"][key].append(2)
+    del o["v"]["a"]
+    o["s"].clear()
+    back = put(kept, o=o)["o"]
+    assert back["v"]["a"] is value
+    assert back["k"][key] == [1]
+    assert key in back["s"]
+    anew = put(kept)["o"]
+    assert anew["v"]["a"] is anew["strong"][1]
+    assert anew["k"][anew["strong"][0]] == [1]
+    assert anew["strong"][0] in anew["s"]
+
+
+def test_iterators_go_on_where_they_were() -> None:
+    data = [10, 20, 30, 40]
+    o = {"list": iter(data), "range": iter(range(5)), "enum": enumerate(data), "zip": zip(data, "abcd", strict=False),
+        "rev": reversed(data),
+         "map": map(str, iter(data)), "chain": itertools.chain(data, [1]), "count": itertools.count(3, 2), "cycle": itertools.cycle([1,
+             2, 3]),
+         "str": iter("abc"), "tuple": iter((1, 2, 3)), "dict": iter({"a": 1, "b": 2}), "data": data}  # fmt: skip
+    for name, iterator in o.items():
+        if name != "data":
+            next(iterator)
+    kept = taken(o=o)
+    want = {name: list(itertools.islice(iterator, 6)) for name, iterator in o.items() if name != "data"}
+    for live in ({}, {"o": o}):
+        back = plan(kept.tree, roots(**live), kept).apply()["given", "o"]
+        assert {name: list(itertools.islice(iterator, 6)) for name, iterator in back.items() if name != "data"} == want
+
+
+def test_files_are_set_to_their_place(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "data.txt"
+    path.write_text("one\ntwo\nthree\n")
+    with path.open() as file, path.open("rb") as raw, (tmp_path / "out.log").open("a") as out:
+        assert file.readline() == "one\n"
+        raw.read(5)
+        out.write("x")
+        captured = capture(roots(file=file, raw=raw, out=out))
+        assert captured.missing == []
+        assert (tmp_path / "out.log").read_text() == "x", "what was written is on the disk when the state is"
+        kept = Kept(captured)
+        assert file.readline() == "two\n"
+        raw.read()
+        back = put(kept, file=file, raw=raw, out=out)
+        assert back["file"] is file
+        assert file.readline() == "two\n"
+        assert raw.tell() == 5
+
+
+def test_what_cannot_be_kept_is_listed_and_stays_live(tmp_path: pathlib.Path) -> None:
+    def numbers() -> Any:
+        yield 1
+
+    class Worker:
+        def __init__(self) -> None:
+            self.thread, self.jobs = threading.Thread(target=print), [1]
+
+    generator, lock, worker = numbers(), threading.Lock(), Worker()
+    o = Settings()
+    o.lock, o.generator, o.worker, o.inside = lock, generator, worker, [lock, 1]  # type: ignore[attr-defined]
+    captured = capture(roots(o=o))
+    listed = {missing.where: missing.type_name for missing in captured.missing}
+    assert listed.keys() == {"o.lock", "o.generator", "o.worker"}
+    assert listed["o.generator"] == "generator"
+    assert "lock" in listed["o.lock"]
+    kept = Kept(captured)
+    o.lr = 9
+    worker.jobs.append(2)
+    plan(kept.tree, roots(o=o), kept).apply()
+    assert o.lr == 0.1
+    assert o.lock is lock  # type: ignore[attr-defined]
+    assert o.generator is generator  # type: ignore[attr-defined]
+    assert o.worker is worker  # type: ignore[attr-defined]
+    assert worker.jobs == [1, 2]
+    fresh = Settings()
+    other = fresh.lock = threading.Lock()  # type: ignore[attr-defined]
+    made = plan(kept.tree, roots(o=fresh), kept)
+    assert {note.where for note in made.notes} == {"o.generator", "o.worker"}
+    made.apply()
+    assert fresh.lock is other  # type: ignore[attr-defined]
+    assert not hasattr(fresh, "generator")
+    assert fresh.inside == [other, 1]  # type: ignore[attr-defined]
+
+
+def test_objects_whose_own_code_fails_are_listed() -> None:
+    class Broken:
+        def __getstate__(self) -> Any:
+            raise RuntimeError("not now")
+
+        def __setstate__(self, state: Any) -> None: ...
+
+    captured = capture(roots(b=Broken(), n=1))
+    assert [(missing.where, missing.why) for missing in captured.missing] == [("b", "RuntimeError: not now")]
+
+
+def test_a_class_that_is_gone_refuses_with_its_name() -> None:
+    gone = types.ModuleType("gone_module")
+    exec("class Thing:\n    pass", vars(gone))
+    import sys
+
+    sys.modules["gone_module"] = gone
+    try:
+        kept = taken(o=[vars(gone)["Thing"]()], n=[1])
+    finally:
+        del sys.modules["gone_module"]
+    live = {"n": [5]}
+    with pytest.raises(RestoreRefused, match=r"gone_module") as refused:
+        plan(kept.tree, roots(**live), kept)
+    assert len(refused.value.reasons) == 1
+    assert live["n"] == [5]
+
+
+def test_a_class_made_inside_a_function_is_found_at_the_live_objects() -> None:
+    class Local:
+        def __init__(self, n: int) -> None:
+            self.n = n
+
+    kept = taken(o=[Local(1), Local(2)])
+    back = put(kept, o=[Local(5)])["o"]
+    assert [type(item) for item in back] == [Local, Local]
+    assert [item.n for item in back] == [1, 2]
+    with pytest.raises(RestoreRefused, match="made inside a function"):
+        plan(kept.tree, {}, kept)
+
+
+def test_deep_structures() -> None:
+    chain: Any = None
+    for k in range(100_000):
+        chain = [k, chain]
+    node: Any = None
+    for _ in range(20_000):
+        node = types.SimpleNamespace(next=node)
+    captured = capture(roots(chain=chain, node=node))
+    kept = Kept(captured)
+    back = plan(kept.tree, {}, kept).apply()
+    count = 0
+    at = back["given", "chain"]
+    while at is not None:
+        count, at = count + 1, at[1]
+    assert count == 100_000
+    for deep in (chain, back["given", "chain"]):
+        while deep is not None:  # nothing to recurse through when they are freed
+            deep[1], deep = None, deep[1]
+
+
+def test_cycles_through_everything() -> None:
+    o = Settings()
+    table: dict[str, Any] = {"self": o}
+    loop = (o, [table])
+    loop[1].append(loop)
+    o.names.extend([o, table, loop])  # type: ignore[list-item]
+    r = Reducing("r")
+    r.notes.append(r)  # type: ignore[arg-type]
+    kept = taken(o=o, r=r)
+    for live in ({}, {"o": Settings()}, {"o": o, "r": r}):
+        back = put(kept, **live)
+        assert difference([o, r], [back["o"], back["r"]]) is None
+        assert back["r"].notes[1] is back["r"]
+
+
+def test_omitting_on_purpose_is_noticed() -> None:
+    o = Settings(names=["a"])
+    whole = digests(capture(roots(o=o)))
+    captured = capture(roots(o=o), omit=lambda where, _: where == "o.names")
+    assert [missing.where for missing in captured.missing] == ["o.names"]
+    assert digests(captured) != whole
+
+
+def test_roots_are_kept_apart_and_only_some_are_put_back() -> None:
+    a, b = [1], [2]
+    kept = taken(a=a, b=b)
+    a.append(5)
+    b.append(6)
+    made = plan(kept.tree, roots(a=a, b=b), kept, only=[("given", "a")]).apply()
+    assert made == {("given", "a"): a}
+    assert (a, b) == ([1], [2, 6])
+
+
+def test_exceptions_and_modules() -> None:
+    error = KeyError("k")
+    error.note = [1]  # type: ignore[attr-defined]
+    kept = taken(e=error, m=re, s=[re, time])
+    back = put(kept, e=error)
+    assert back["m"] is re
+    assert back["s"] == [re, time]
+    assert back["e"].args == ("k",)
