@@ -108,6 +108,39 @@ def test_edited_and_deleted_source_is_not_what_runs(project: Path, cli: RunsProg
     assert len(versions) == 1, "the edited source is nobody's version"
 
 
+SPAWNS = """
+import glob, multiprocessing, os, time
+import rearview as rv
+from model import name
+
+def ask(k):
+    return f"{name} {k} as recorded"
+
+if __name__ == "__main__":
+    state = {"n": 0}
+    with rv.checkpointing(state=state):
+        for epoch in rv.loop("epoch", range(3)):
+            state["n"] += 1
+            if epoch == 2 and os.environ.get("DIE_AT"):
+                patience = time.monotonic() + 20
+                while not glob.glob(".rearview/runs/*/checkpoints/*-iteration.json") and time.monotonic() < patience:
+                    time.sleep(0.01)
+                os.kill(os.getpid(), 9)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(ask, [state["n"]]))
+"""
+
+
+def test_spawned_children_run_the_recorded_source_too(project: Path, cli: RunsProgram) -> None:
+    (project / "train.py").write_text(SPAWNS)
+    (project / "model.py").write_text("name = 'the model'\n")
+    assert cli("run", "train.py", env={"DIE_AT": "2", "REARVIEW_EVERY": "1"}).returncode == -9
+    (project / "train.py").write_text(SPAWNS.replace("as recorded", "edited"))
+    (project / "model.py").write_text("name = 'another model'\n")
+    done = cli("resume", "--yes", check=True)
+    assert done.stdout == "['the model 3 as recorded']\n"
+
+
 def test_edited_source_on_request(project: Path, cli: RunsProgram) -> None:
     run = resuming.killed(project, cli)
     source = (project / "train.py").read_text()

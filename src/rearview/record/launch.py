@@ -118,12 +118,14 @@ def _use_recorded(wishes: dict[str, Any]) -> None:
     if wishes.get("version"):
         from pathlib import Path
 
-        from rearview.record import recorded_code
+        from rearview.record import recorded_code, spawned_code
         from rearview.store.layout import Store
 
-        _code = recorded_code.RecordedCode(Store(Path(wishes["store"])), wishes["version"], Path(wishes.pop("project")))
+        store = Store(Path(wishes["store"]))
+        _code = recorded_code.RecordedCode(store, wishes["version"], Path(wishes.pop("project")))
         if _code.is_needed:
             _code.install()
+            spawned_code.pass_on(_code, store)
 
 
 def _source(path: str) -> tuple[bytes, Any]:
