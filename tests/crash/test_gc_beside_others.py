@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 LONG = bool(os.environ.get("REARVIEW_TEST_LONG"))
 ROUNDS = 400 if LONG else 40
 WRITERS = 6 if LONG else 3
+CONTENTS = str(12 * WRITERS)
 
 # Few different contents, so that a checkpoint often needs what another has just dropped.
 WRITER = """
@@ -36,7 +37,7 @@ dice = random.Random(seed)
 runs.write_run(store, run, {"argv": []})
 known = packs.Known(store)
 for number in range(rounds):
-    picked = dice.sample(range(24), 3)
+    picked = dice.sample(range(int(sys.argv[5])), 3)
     buffers = {f"b{k}": random.Random(k).randbytes(300_000 + k) for k in picked}
     name = save(store, number, buffers, run=run, known=known, pack_bytes=1 << 21)
     print(name, *picked, flush=True)
@@ -63,7 +64,7 @@ while True:
 READER = """
 import random, sys
 from pathlib import Path
-from rearview.errors import Damaged, NoCheckpoint
+from rearview.errors import Damaged, NotFound
 from rearview.store import layout, manifests, runs
 from tests.unit.store.checkpoints import load
 store = layout.open_store(Path(sys.argv[1]))
@@ -76,7 +77,7 @@ while True:
                 for where, data in load(store, name).items():
                     k = int(where[1:])
                     assert data == random.Random(k).randbytes(300_000 + k), f"{name} {where}"
-            except Damaged as problem:
+            except (Damaged, NotFound) as problem:
                 if not manifests.has(store, name, manifests.THINNED):
                     sys.exit(f"{name} of {run} lost: {problem}")
             print("read", flush=True)
@@ -117,8 +118,8 @@ def damage(store: Store) -> list[str]:
 def test_gc_beside_writers_and_readers(tmp_path: Path, start: Starts, tally: Callable[[str, int], None]) -> None:
     store = new_store(tmp_path)
     collector, reader = start(GC, store, "1"), start(READER, store)
-    writers = [start(WRITER, store, f"r00000000000{k}", str(k), str(ROUNDS)) for k in range(WRITERS)]
-    killed = start(WRITER, store, "r0000000000xx", "77", "100000")
+    writers = [start(WRITER, store, f"r00000000000{k}", str(k), str(ROUNDS), CONTENTS) for k in range(WRITERS)]
+    killed = start(WRITER, store, "r0000000000xx", "77", "100000", CONTENTS)
     time.sleep(1.5)
     killed.kill()
     killed.communicate()
@@ -151,7 +152,7 @@ def test_a_gc_that_is_killed_again_and_again(tmp_path: Path, start: Starts, tall
     store = new_store(tmp_path)
     dice = random.Random(3)
     kills = 60 if LONG else 6
-    writer = start(WRITER, store, "r000000000001", "5", "100000")
+    writer = start(WRITER, store, "r000000000001", "5", "100000", CONTENTS)
     for turn in range(kills):
         collector = start(GC, store, str(turn))
         time.sleep(0.3 + dice.random() * 0.5)

@@ -110,10 +110,10 @@ def plan(
         else:
             bytes_free -= free
     leftovers = sweeping.leftovers(store, grace_s)
-    gone = {} if only_packs else sweeping.unused_objects(store, found, grace_s)
+    gone = {} if only_packs else sweeping.unused_objects(store, sweeping.settled_objects(store, grace_s), found)
     reasons += [f"{path.name}: unfinished, and nobody is writing it ({size} bytes)" for path, size in leftovers.items()]
-    reasons += [f"object {key}: no record and no checkpoint refers to it ({size} bytes)" for key, size in gone.items()]
-    bytes_free += sum(leftovers.values()) + sum(gone.values())
+    reasons += [f"object {key}: no record and no checkpoint refers to it ({one.size_bytes} bytes)" for key, one in gone.items()]
+    bytes_free += sum(leftovers.values()) + sum(one.size_bytes for one in gone.values())
     return GcPlan(
         bytes_free, tuple(removed), tuple(thinned), tuple(gone), tuple(leftovers), dropped, tuple(reasons), tuple(kept), grace_s, words
     )
@@ -168,11 +168,12 @@ def execute(store: Store, what: GcPlan, *, wait_s: float = WAIT_S) -> GcDone:
             raise CheckpointError(f"another gc is at work in {store.root}: wait for it, then run gc again")
         sweeping.recover(store)
         for path in what.leftovers:
-            done.bytes_freed += sweeping.remove(path)
+            if path.parent == store.tmp:
+                done.bytes_freed += sweeping.remove(path)
         for name in what.drop:
             _mark(store, name, what.why[name])
         _packs(store, what, done, wait_s)
-        _objects(store, what, done)
+        _objects(store, what, done, wait_s)
     return done
 
 
@@ -189,7 +190,8 @@ def _packs(store: Store, what: GcPlan, done: GcDone, wait_s: float) -> None:
     left = sweeping.packs_with(store, indexes.CONDEMNED)  # by a gc that was killed; one with a new index begins anew
     ours = {pack for pack in (*what.packs_removed, *what.packs_thinned, *left) if _condemn(store, pack)}
     waiting = {*ours, *left}
-    if not waiting:
+    orphans = [path for path in what.leftovers if path.suffix == indexes.PACK]
+    if not waiting and not orphans:
         return
     if sweeping.on_network(store):
         time.sleep(_NETWORK_SETTLE_S)
@@ -198,6 +200,9 @@ def _packs(store: Store, what: GcPlan, done: GcDone, wait_s: float) -> None:
             _pardon(store, pack)
         done.kept.append("a checkpoint is being written and may use what was to go: nothing of the packs was removed, run gc again")
         return
+    for path in orphans:
+        if not path.with_suffix(indexes.INDEX).exists() and path.stem not in waiting:
+            done.bytes_freed += sweeping.remove(path)  # whoever wrote it has ended without an index
     found = references.of_manifests(store)
     # Whole packs first: on a full disk they make the room that a new index needs.
     for pack in sorted(waiting, key=lambda pack: pack not in what.packs_removed):
@@ -264,12 +269,16 @@ def _finish(store: Store, pack: str, found: References, done: GcDone, *, ours: b
         done.packs_thinned += freed > 0
 
 
-def _objects(store: Store, what: GcPlan, done: GcDone) -> None:
-    if not what.objects_removed:
+def _objects(store: Store, what: GcPlan, done: GcDone, wait_s: float) -> None:
+    """Looked at first; then writers end, or put it again, which shows; then the references are read."""
+    seen = sweeping.settled_objects(store, what.grace_s) if what.objects_removed else {}
+    seen = {key: seen[key] for key in what.objects_removed if key in seen}
+    if not seen:
         return
-    still = sweeping.unused_objects(store, references.of_manifests(store), what.grace_s)
-    for key in what.objects_removed:
-        if key in still:
-            freed = sweeping.remove_object(store, key)
-            done.bytes_freed += freed
-            done.objects_removed += freed > 0
+    if not _writers_done(store, wait_s):
+        done.kept.append("a checkpoint is being written and may use what was to go: no object was removed, run gc again")
+        return
+    for key, one in sweeping.unused_objects(store, seen, references.of_manifests(store)).items():
+        freed = sweeping.remove_object(store, key, one.mtime_ns)
+        done.bytes_freed += freed
+        done.objects_removed += freed > 0

@@ -11,7 +11,8 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from rearview.errors import Damaged
@@ -118,23 +119,35 @@ def _process_exists(pid: int) -> bool:
     return processes.start_ticks(pid) is not None or processes.exists(pid)
 
 
-def unused_objects(store: Store, found: References, grace_s: float) -> dict[str, int]:
-    """Objects that neither a checkpoint nor a record refers to: key to bytes. Reads the journals only if there may be any."""
-    sizes: dict[str, int] = {}
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An object that may be unused, as it was when it was looked at."""
+
+    size_bytes: int
+    mtime_ns: int
+    """Another one later means: somebody put it again."""
+
+
+def settled_objects(store: Store, grace_s: float) -> dict[str, Candidate]:
+    """Objects that nobody has put for a while, by their keys."""
+    found = {}
     now = time.time()
     for path in _all_objects(store):
         try:
-            if path.name in found.objects or objects.path_of(store, path.name) != path:
-                continue
-            facts = path.stat()
+            facts = path.stat() if objects.path_of(store, path.name) == path else None
         except (Damaged, FileNotFoundError):
             continue
-        if now - max(facts.st_mtime, facts.st_ctime) > grace_s:
-            sizes[path.name] = facts.st_blocks * 512
-    if sizes:
-        for key in references.of_records(store, set(sizes)):
-            del sizes[key]
-    return sizes
+        if facts is not None and now - max(facts.st_mtime, facts.st_ctime) > grace_s:
+            found[path.name] = Candidate(facts.st_blocks * 512, facts.st_mtime_ns)
+    return found
+
+
+def unused_objects(store: Store, candidates: Mapping[str, Candidate], found: References) -> dict[str, Candidate]:
+    """Those that neither a checkpoint nor a record refers to. Reads the journals only if there may be any."""
+    unused = {key: one for key, one in candidates.items() if key not in found.objects}
+    for key in references.of_records(store, set(unused)) if unused else ():
+        del unused[key]
+    return unused
 
 
 def _all_objects(store: Store) -> Iterator[Path]:
@@ -143,17 +156,16 @@ def _all_objects(store: Store) -> Iterator[Path]:
             yield from sorted(folder.iterdir())
 
 
-def remove_object(store: Store, key: str) -> int:
-    """Take an object away, unless somebody refreshes it at this moment; the bytes that came free."""
+def remove_object(store: Store, key: str, mtime_ns: int) -> int:
+    """Take an object away, unless somebody put it again since it was looked at; the bytes that came free."""
     path = objects.path_of(store, key)
     aside = store.tmp / (_GONE + key)
     try:
-        before = path.stat()
         store.tmp.mkdir(exist_ok=True)
         os.rename(path, aside)
     except FileNotFoundError:
         return 0
-    if aside.stat().st_mtime_ns != before.st_mtime_ns:
+    if aside.stat().st_mtime_ns != mtime_ns:
         _put_back(aside, path)
         return 0
     return remove(aside)

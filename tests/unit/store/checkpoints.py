@@ -66,4 +66,6 @@ def save(
 def load(store: Store, name: ManifestName) -> dict[str, bytes]:
     """The buffers of a checkpoint as they come back."""
     known = packs.Known(store)
-    return {one.where: packs.read_buffer(store, known, one.refs()) for one in manifests.read(store, name).buffers}
+    manifest = manifests.read(store, name)
+    assert len(objects.get(store, manifest.tree)) == manifest.tree_bytes
+    return {one.where: packs.read_buffer(store, known, one.refs()) for one in manifest.buffers}

@@ -169,6 +169,19 @@ def test_what_is_needed_again_by_the_end_of_the_wait_stays(store: Store) -> None
     assert damage(store) == []
 
 
+def test_a_pack_whose_index_is_about_to_come_stays(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = atomic.publish
+
+    def gc_before(path: Path, *args: Any, **how: Any) -> bool:
+        if path.suffix == index.INDEX and path.parent == index.folder_of(store):
+            monkeypatch.undo()
+            collect(store)
+        return real(path, *args, **how)
+
+    monkeypatch.setattr(atomic, "publish", gc_before)
+    assert load(store, save(store, 1, {"w": noise(MIB, 1)})) == {"w": noise(MIB, 1)}
+
+
 def test_one_gc_at_a_time(store: Store) -> None:
     with sweeping.alone(store) as got_it:
         assert got_it
@@ -267,9 +280,11 @@ def test_an_object_that_is_put_again_at_that_moment_stays(store: Store, monkeypa
         assert objects.put(store, b"x") == key
         real(old, new)
 
+    time.sleep(0.02)
+    seen = sweeping.settled_objects(store, 0.0)
     monkeypatch.setattr(os, "rename", put_before)
     time.sleep(0.02)
-    assert sweeping.remove_object(store, key) == 0
+    assert sweeping.remove_object(store, key, seen[key].mtime_ns) == 0
     assert objects.get(store, key) == b"x"
     assert not list(store.tmp.iterdir())
 

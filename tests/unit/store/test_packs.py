@@ -264,6 +264,25 @@ def test_a_thinned_pack_is_relied_on_for_what_it_still_lists(store: Store) -> No
         assert packer.missing(refs) == [refs[1]]
 
 
+def test_a_chunk_in_two_packs_is_found_when_one_went(store: Store) -> None:
+    """Two writers that did not see each other."""
+    first, second = Packer(store, Known(store)), Packer(store, Known(store))
+    for packer in (first, second):
+        refs = packer.add(staged(noise(MIB))[0])
+    for packer in (first, second):
+        packer.finish()
+        packer.close()
+    known = Known(store)
+    assert packs.read_buffer(store, known, refs) == noise(MIB)
+    place = known.place(refs[0].digest)
+    assert place is not None
+    index.index_path(store, place.pack).unlink()
+    index.pack_path(store, place.pack).unlink()
+    with Packer(store, known) as packer:
+        assert packer.missing(refs) == []
+    assert packs.read_buffer(store, known, refs) == noise(MIB)
+
+
 def test_what_is_known_is_bounded_and_constant_chunks_stay(store: Store) -> None:
     known = Known(store, limit=8)
     frozen = put(store, noise(3 * MIB, 99), known=known, constant=True)[0]

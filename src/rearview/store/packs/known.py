@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,11 @@ from rearview.store.packs.index import PackIndex
 
 LIMIT = 100_000
 """100 GB of large buffers, in 30 MB of memory."""
+
+
+_LOOKS = 5
+"""How often a reader looks for a chunk: gc may rename its index between two looks at the folder."""
+_PAUSE_S = 0.02
 
 
 class Place(NamedTuple):
@@ -164,11 +170,16 @@ class Known:
         wanted = set(digests)
         with self._lock:
             found = {digest: place for digest in wanted if (place := self.place(digest)) is not None}
-            if len(found) < len(wanted):
+        for turn in range(_LOOKS):
+            if len(found) == len(wanted):
+                break
+            if turn:
+                time.sleep(_PAUSE_S)
+            with self._lock:
                 self.refresh()
                 found = {digest: place for digest in wanted if (place := self._where.get(digest)) is not None}
-            for suffix in (indexes.INDEX, indexes.CONDEMNED):
-                self._search(suffix, wanted, found)
+                for suffix in (indexes.INDEX, indexes.CONDEMNED):
+                    self._search(suffix, wanted, found)
         return found
 
     def recall(self, digests: Iterable[bytes]) -> None:
@@ -179,15 +190,15 @@ class Known:
             self._search(indexes.INDEX, {digest for digest in digests if digest not in self._where}, found)
             for pack in {place.pack for place in found.values()}:
                 self.hold(pack)
+            self._where.update((digest, place) for digest, place in found.items() if place.pack in self._packs)
 
     def _search(self, suffix: str, wanted: set[bytes], found: dict[bytes, Place]) -> None:
-        """In the indexes that are not in memory: condemned packs, and what is beyond the limit."""
+        """In all indexes of that kind: a chunk may be in condemned packs, beyond the limit, or in several of which one went."""
         if len(found) == len(wanted):
             return
         for pack in self._listing(suffix):
-            if suffix == indexes.INDEX and pack in self._packs:
-                continue
-            index = self._load(indexes.folder_of(self.store) / (pack + suffix))
+            known = self._packs.get(pack) if suffix == indexes.INDEX else None
+            index = known[0] if known is not None else self._load(indexes.folder_of(self.store) / (pack + suffix))
             for digest, offset, size in index or ():
                 if digest in wanted:
                     found.setdefault(digest, Place(pack, offset, size))
