@@ -105,7 +105,8 @@ class Outputs:
 
     def _flush(self, open_now: dict[str, list[int]]) -> None:
         """Empty write buffers: what is in them at the boundary belongs to the file at the boundary."""
-        wanted = {fd: (path, written.files[path].serial) for path, fds in open_now.items() for fd in fds if path in written.files}
+        ours = [(path, fds) for path, fds in open_now.items() if path in written.files and self._counts(path)]  # not our journal
+        wanted = {fd: (path, written.files[path].serial) for path, fds in ours for fd in fds}
         if any(self._looked.get(fd) != opening for fd, opening in wanted.items()):  # all objects are walked only for a new handle
             self._looked, self._handles = wanted, handles.on(set(wanted))
         handles.flush(ref() for fd in wanted for ref in self._handles.get(fd, ()))
