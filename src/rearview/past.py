@@ -44,7 +44,7 @@ def find(catalog: Catalog, run_ref: str, wishes: Sequence[paths.Wish], *, proces
         raise UsageError(f"rv.checkpoint takes a run as text first (an id, a name, `last`), not {type(run_ref).__name__}")
     run = catalog.run(run_ref).run
     damage: list[str] = []
-    listed = catalog.checkpoints(run, damage)
+    listed = checkpoints.of_process(catalog.checkpoints(run, damage), process)
     try:
         info = checkpoints.find(listed, run, wishes)
     except NoCheckpoint as problem:
@@ -55,7 +55,7 @@ def find(catalog: Catalog, run_ref: str, wishes: Sequence[paths.Wish], *, proces
 
 
 def _member(info: CheckpointInfo, process: str | None) -> Manifest:
-    """The part of one process: the main one's unless told."""
+    """The part of one rank: the main one's unless told."""
     wanted = MAIN_PROCESS if process is None else str(process)
     found = next((one for one in info.members if one.process == wanted), None)
     if found is None and process is not None:

@@ -57,10 +57,12 @@ class CheckpointInfo:
     absent: tuple[int, ...]
     """The ranks whose part is not there."""
     members: tuple[Manifest, ...]
+    process: str = ""
+    """The process below a rank (`0.1`) that took it by itself; empty for the ranks, who take one together."""
 
     @property
-    def decision(self) -> tuple[str, int, int]:
-        return self.run, self.attempt, self.number
+    def decision(self) -> tuple[str, str, int, int]:
+        return self.run, self.process, self.attempt, self.number
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -96,7 +98,14 @@ def of_run(store: Store, run: RunId, damage: list[str] | None = None) -> list[Ch
             problems.append(Damaged(f"checkpoint {name} of run {run} is damaged: {problem}; restore it from a copy"))
     if damage is not None:
         damage += [str(problem) for problem in problems]
-    return sorted(found, key=lambda info: info.order)
+    return sorted(found, key=lambda info: (info.process, *info.order))
+
+
+def of_process(infos: Sequence[CheckpointInfo], process: str | None = None) -> list[CheckpointInfo]:
+    """Those of one line: of the ranks unless told, or of the first process below one where no rank has any."""
+    lines = list(dict.fromkeys(info.process for info in infos))
+    wanted = (lines[0] if lines else "") if process is None or process.isdigit() else process
+    return [info for info in infos if info.process == wanted]
 
 
 def _info(store: Store, checkpoint: manifests.Checkpoint, pinned: set[str]) -> CheckpointInfo:
@@ -116,6 +125,7 @@ def _info(store: Store, checkpoint: manifests.Checkpoint, pinned: set[str]) -> C
         pickled=tuple(dict.fromkeys(where for one in members for where in one.pickled)),
         pinned=any(str(one.name) in pinned for one in members), thinned=why,
         absent=tuple(sorted(set(range(world)) - {one.rank for one in members})) if world > 1 else (), members=members,
+        process="" if first.process.isdigit() else first.process,
     )  # fmt: skip
 
 

@@ -53,12 +53,12 @@ class Retention:
         pairs = zip(self.checkpoints, self.verdicts, strict=True)
         return [(info, verdict) for info, verdict in pairs if not verdict.keep]
 
-    def why(self, info: CheckpointInfo) -> str:
-        """Why a checkpoint is kept, or what is to become of it."""
-        for known, verdict in zip(self.checkpoints, self.verdicts, strict=True):
-            if known.decision == info.decision and known.boundary == info.boundary:
-                return verdict.why if verdict.keep else f"`rearview gc` drops it: {verdict.why}"
-        return ""
+    def whys(self) -> dict[tuple[object, ...], str]:
+        """(decision, boundary) to why a checkpoint is kept, or what is to become of it."""
+        found: dict[tuple[object, ...], str] = {}
+        for info, verdict in zip(self.checkpoints, self.verdicts, strict=True):
+            found[info.decision, info.boundary] = verdict.why if verdict.keep else f"`rearview gc` drops it: {verdict.why}"
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def judge(
             if info.thinned is not None:
                 found.thinned.append(info)
                 continue
-            best = value_at(info, logged)
+            best = value_at(info, logged) if not info.process else None  # what the main process logged says nothing of another's states
             found.checkpoints.append(info)
             items.append(_item(info, {peak.metric: best} if peak and best is not None else {}))
     pieces = {piece: size for item in items for piece, size in item.pieces.items()}
@@ -137,7 +137,7 @@ def _logged(values: Callable[[RunId, str], Values], run: RunId, metric: str, not
 def _item(info: CheckpointInfo, metrics: Mapping[str, float]) -> Item:
     at = info.taken_at.timestamp() if info.taken_at else 0.0
     whose = (info.run, info.attempt, info.number, info.boundary, info.place)
-    return Item(*whose, at, info.size_bytes, checkpoints.pieces_of(info), info.whole, info.pinned, metrics)
+    return Item(*whose, at, info.size_bytes, checkpoints.pieces_of(info), info.whole, info.pinned, metrics, info.process)
 
 
 def _other_bytes(store: Store, pieces: Mapping[str, int]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -38,8 +38,9 @@ def command(ctx: click.Context, run_ref: str | None, as_json: bool, color: str) 
         if not listed and not found:
             raise NoCheckpoint(f"run {run.run} has no checkpoints: `with rv.checkpointing(...)` around its loop takes them")
         kept = judged(catalog, run)
+    whys = kept.whys()
     if as_json:
-        output.write("rearview.checkpoints/1", run=run.run, keep=str(kept.policy), checkpoints=[as_facts(one, kept) for one in listed])
+        output.write("rearview.checkpoints/1", run=run.run, keep=str(kept.policy), checkpoints=[as_facts(one, whys) for one in listed])
     else:
         screen.write(page(listed, kept, screen.of_stdout(color), dt.datetime.now(dt.UTC)))
     damage.tell(found)
@@ -62,13 +63,14 @@ def judged(catalog: Catalog, run: RunInfo) -> Retention:
     return catalog.retention(rules, catalog.runs() if rules.policy.budget_bytes else [run])
 
 
-def as_facts(info: CheckpointInfo, kept: Retention) -> output.Json:
+def as_facts(info: CheckpointInfo, whys: Mapping[tuple[object, ...], str]) -> output.Json:
     """A checkpoint in JSON."""
     return {
         "path": info.place,
         "at": info.named,
         "loops": [output.facts(element) for element in info.path],
         "boundary": info.boundary,
+        "process": info.process,
         "attempt": info.attempt,
         "number": info.number,
         "taken_at": output.facts(info.taken_at),
@@ -83,7 +85,7 @@ def as_facts(info: CheckpointInfo, kept: Retention) -> output.Json:
         "pickled": list(info.pickled),
         "pinned": info.pinned,
         "thinned": info.thinned,
-        "why": kept.why(info),
+        "why": whys.get((info.decision, info.boundary), ""),
         "manifests": [str(one.name) for one in info.members],
     }
 
@@ -113,6 +115,7 @@ def page(listed: Sequence[CheckpointInfo], kept: Retention, view: screen.Screen,
         tables.Column("at", least=12, style="place"),
         tables.Column("boundary", least=8, weight=5),
         tables.Column("attempt", align="right", least=3, weight=6),
+        tables.Column("process", least=3, weight=6),
         tables.Column("when", least=8, weight=4),
         tables.Column("size", align="right", least=6),
         tables.Column("new", align="right", least=6, weight=1),
@@ -121,19 +124,20 @@ def page(listed: Sequence[CheckpointInfo], kept: Retention, view: screen.Screen,
         tables.Column("state", least=10),
         tables.Column("why", least=10, wish=24, weight=7),
     ]
-    many = any(one.attempt > 1 for one in listed)
+    many, whys = any(one.attempt > 1 for one in listed), kept.whys()
     rows: list[list[tables.Cell]] = [
         [
             one.named,
             boundary_of(one),
             str(one.attempt) if many else "",
+            one.process,
             text.when(one.taken_at, now),
             text.size(one.size_bytes),
             text.size(one.new_bytes),
             text.duration(one.stall_s),
             text.duration(one.background_s),
             state_of(one),
-            one.thinned if one.thinned is not None else kept.why(one),
+            one.thinned if one.thinned is not None else whys.get((one.decision, one.boundary), ""),
         ]
         for one in listed
     ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rearview.cli import options, output, screen, tables, text
+from rearview.errors import EXIT_DIFFERENCES, EXIT_OK
 
 if TYPE_CHECKING:
     from rearview.catalog.checkpoints import CheckpointInfo
@@ -24,11 +25,13 @@ SHOWN = 40
 @click.option("--keep", "keep_text", metavar="POLICY", help="This policy for all runs: newest:3, peak-and-end:max:acc ...")
 @options.as_json
 @options.color
-def command(dry_run: bool, keep_text: str | None, as_json: bool, color: str) -> None:
+@click.pass_context
+def command(ctx: click.Context, dry_run: bool, keep_text: str | None, as_json: bool, color: str) -> None:
     """Thin checkpoints by the retention policy and give back every byte that nothing refers to.
 
     A thinned checkpoint loses its bytes and keeps its digests: it can still prove that a replay is right. What is pinned, and the
-    last whole checkpoint of each run, always stays. Safe beside recording runs and with no byte free on the disk.
+    last whole checkpoint of each run, always stays. Safe beside recording runs and with no byte free on the disk. The exit code is 1
+    if a checkpoint is damaged; what it names stays.
     """
     from rearview.cli import checkpoints, damage, opening
     from rearview.store import gc
@@ -48,6 +51,7 @@ def command(dry_run: bool, keep_text: str | None, as_json: bool, color: str) -> 
     for sentence in [*found.notes, *plan.kept, *(done.kept if done else ())]:
         screen.note(f"rearview: {text.escape(sentence)}")
     damage.tell(found.damage)
+    ctx.exit(EXIT_DIFFERENCES if found.damage else EXIT_OK)
 
 
 def _write_json(found: Retention, dropped: Sequence[tuple[CheckpointInfo, Verdict]], plan: GcPlan, done: GcDone | None) -> None:
@@ -61,6 +65,7 @@ def _write_json(found: Retention, dropped: Sequence[tuple[CheckpointInfo, Verdic
                 "at": info.named,
                 "path": info.place,
                 "boundary": info.boundary,
+                "process": info.process,
                 "attempt": info.attempt,
                 "number": info.number,
                 "size_bytes": info.size_bytes,

@@ -23,8 +23,8 @@ UNFINISHED_FOR_S = 24 * 3600.0
 
 _EVERYTHING = "everything is kept"
 
-Decision = tuple[str, int, int]
-"""Run, attempt, number."""
+Decision = tuple[str, str, int, int]
+"""Run, process, attempt, number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,12 @@ class Item:
     pinned: bool = False
     metrics: Mapping[str, float] = field(default_factory=dict)
     """The last value of each metric up to this moment in this iteration; only those that policies ask for are needed."""
+    process: str = ""
+    """The process below a rank that took it by itself; empty for the ranks, who decide together."""
 
     @property
     def decision(self) -> Decision:
-        return self.run, self.attempt, self.number
+        return self.run, self.process, self.attempt, self.number
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +113,8 @@ def choose(
             groups.setdefault(item.decision, _Group(item.decision, [])).items.append(item)
         else:
             lone[ix] = _unfinished(item, facts.get(item.run, RunFacts()), now)
-    for run, theirs in _by_run(groups.values()).items():
-        about = facts.get(run, RunFacts())
+    for theirs in _lines(groups.values()):
+        about = facts.get(theirs[0].key[0], RunFacts())
         _apply(theirs, about.policy or policy, about)
     if policy.budget_bytes:
         _thin([group for group in groups.values() if group.why], policy.budget_bytes, facts, other_bytes, _kept_alone(items, lone))
@@ -128,12 +130,12 @@ def _unfinished(item: Item, run: RunFacts, now: float) -> tuple[bool, str]:
     return False, "it never became whole: a part of it is missing"
 
 
-def _by_run(groups: Iterable[_Group]) -> dict[str, list[_Group]]:
-    """The decisions of each run, oldest first: attempts and numbers order them, clocks do not."""
-    found: dict[str, list[_Group]] = {}
+def _lines(groups: Iterable[_Group]) -> list[list[_Group]]:
+    """The decisions of each run, oldest first: attempts and numbers order them, clocks do not. A process below a rank counts for itself."""
+    found: dict[tuple[str, str], list[_Group]] = {}
     for group in sorted(groups, key=lambda group: group.key):
-        found.setdefault(group.key[0], []).append(group)
-    return found
+        found.setdefault(group.key[:2], []).append(group)
+    return list(found.values())
 
 
 # What the terms of a policy keep
@@ -144,7 +146,7 @@ def _apply(groups: list[_Group], policy: Policy, run: RunFacts) -> None:
     for k, group in enumerate(reversed(whole)):
         if k < policy.newest:
             group.keep(f"one of the newest {policy.newest}")
-        if policy.every and group.key[2] % policy.every == 0:
+        if policy.every and group.key[3] % policy.every == 0:
             group.keep(f"every {policy.every}{_ordinal_end(policy.every)}")
     if policy.peak:
         _keep_peak(whole, policy.peak)
@@ -219,11 +221,11 @@ def _thin(groups: list[_Group], budget: int, runs: Mapping[str, RunFacts], other
 def _rows(groups: Sequence[_Group], runs: Mapping[str, RunFacts]) -> list[tuple[list[_Group], thinning.Row]]:
     """The decisions of each run, the newest run first."""
     found = []
-    for run, theirs in _by_run(groups).items():
-        times = [group.at for group in theirs]
+    for theirs in _lines(groups):
+        run, times = theirs[0].key[0], [group.at for group in theirs]
         began = runs[run].began if run in runs else times[0]
         found.append((theirs, thinning.Row(began, times, [group.protected for group in theirs])))
-    return sorted(found, key=lambda pair: (pair[1].began, pair[0][0].key[0]), reverse=True)
+    return sorted(found, key=lambda pair: (pair[1].began, pair[0][0].key[:2]), reverse=True)
 
 
 def _pieces(group: _Group) -> dict[str, int]:

@@ -85,7 +85,7 @@ def test_checkpoints_are_listed_in_peoples_words(project: Path, says: Says) -> N
     found = asked(says, "checkpoints")["checkpoints"]
     assert found[1] | {"taken_at": 0, "size_bytes": 0} == {
         "path": "epoch=1", "at": "epoch=1", "loops": [{"loop": "epoch", "occurrence": 0, "iteration": 0, "value": 1}],
-        "boundary": "iteration", "attempt": 1, "number": 1, "taken_at": 0, "size_bytes": 0, "new_bytes": 10, "stall_s": 0.01,
+        "boundary": "iteration", "process": "", "attempt": 1, "number": 1, "taken_at": 0, "size_bytes": 0, "new_bytes": 10, "stall_s": 0.01,
         "background_s": 0.1, "whole": True, "absent_ranks": [], "complete": True, "missing": [], "pickled": [], "pinned": False,
         "thinned": None, "why": "everything is kept", "manifests": ["0-a1-000001-iteration"],
     }  # fmt: skip
@@ -126,6 +126,25 @@ def test_damaged_checkpoints_are_named(project: Path, says: Says) -> None:
     code, _, err = says("sql", "SELECT count(*) FROM checkpoints")
     assert code == 1
     assert "0-a1-000001-block" in err
+    code, _, err = says("gc")
+    assert code == 1
+    assert "0-a1-000001-block" in err
+
+
+def test_a_process_below_a_rank_counts_for_itself(project: Path, says: Says) -> None:
+    run = StoreBuilder(project).run()
+    for k in range(2):
+        keep_state(run, k + 1, epoch(k), {("given", "who"): "main"})
+    for k in range(5):
+        keep_state(run, k + 1, epoch(k), {("given", "who"): "fork"}, process="0.1")
+    run.process().end()
+    says("gc", "--keep", "newest:1")
+    left = [(one["process"], one["at"]) for one in asked(says, "checkpoints")["checkpoints"] if one["thinned"] is None]
+    assert left == [("", "epoch=2"), ("0.1", "epoch=5")]
+    assert past.checkpoint("last")["who"] == "main"
+    assert past.checkpoint("last", process="0.1", epoch=5)["who"] == "fork"
+    with pytest.raises(NoCheckpoint, match="nearest is epoch=2"):
+        past.checkpoint("last", epoch=5)
 
 
 # sql

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rearview.model import RunId
 from rearview.plan.policies import Policy, parse
-from rearview.plan.retention import UNFINISHED_FOR_S, Item, RunFacts, Verdict, choose
+from rearview.plan.retention import UNFINISHED_FOR_S, Decision, Item, RunFacts, Verdict, choose
 
 NOW = 1_000_000.0
 
@@ -82,6 +82,12 @@ def test_parts_of_a_decision_go_together() -> None:
     assert kept(choose(items, parse("newest:1"), NOW)) == [2, 2]
     pinned = [item(0, boundary="block", pinned=True), item(0, boundary="iteration"), item(1)]
     assert kept(choose(pinned, parse("newest:1"), NOW)) == [0, 0, 1]
+
+
+def test_a_process_below_a_rank_has_a_line_of_its_own() -> None:
+    items = [item(k) for k in range(2)] + [item(k, process="0.1", pieces={f"f{k}": 1}) for k in range(5)]
+    verdicts = choose(items, parse("newest:1"), NOW)
+    assert [(v.item.process, v.item.number) for v in verdicts if v.keep] == [("", 1), ("0.1", 4)]
 
 
 def test_what_lacks_a_part_counts_for_nothing() -> None:
@@ -159,7 +165,7 @@ def held(verdicts: Sequence[Verdict]) -> dict[str, int]:
     return {piece: size for verdict in verdicts if verdict.keep for piece, size in verdict.item.pieces.items()}
 
 
-def decisions(verdicts: Sequence[Verdict]) -> set[tuple[str, int, int]]:
+def decisions(verdicts: Sequence[Verdict]) -> set[Decision]:
     return {verdict.item.decision for verdict in verdicts if verdict.keep}
 
 
