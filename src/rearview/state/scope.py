@@ -74,6 +74,7 @@ def _bind_global(frames: Sequence[types.FrameType], module: str, name: str, valu
 def project_modules(project: Path) -> Iterator[tuple[str, types.ModuleType]]:
     """The loaded modules whose source lies in the project, and the program itself; none that was installed."""
     modules: list[tuple[str, Any]] = list(sys.modules.items())  # programs put other things there too
+    folder = str(project)
     for name, module in modules:
         if name == "__main__":
             yield name, module
@@ -82,13 +83,16 @@ def project_modules(project: Path) -> Iterator[tuple[str, types.ModuleType]]:
             continue
         namespace = vars(module)
         file = namespace.get("__file__")
-        if type(file) is str and _is_of(project, file) and name == namespace.get("__name__") and name.partition(".")[0] != _OURS:
+        if type(file) is str and _is_of(folder, file) and name == namespace.get("__name__") and name.partition(".")[0] != _OURS:
             yield name, module
 
 
 @functools.lru_cache(maxsize=100_000)
-def _is_of(project: Path, file: str) -> bool:
-    """Whether a file lies in the project and is not installed there. Asked for every loaded module at every checkpoint."""
+def _is_of(project: str, file: str) -> bool:
+    """Whether a file lies in the project and is not installed there. Asked for every loaded module at every checkpoint.
+
+    The project as text: a path would be hashed and compared in Python, thousands of times.
+    """
     if f"{os.sep}site-packages{os.sep}" in file:
         return False
     file = os.path.realpath(file)
