@@ -91,9 +91,9 @@ def numbers():
     """A generator with a place in it."""
     k, sign = 0, 1
     while True:
-        for k in range(k, k + 5):
-            yield sign * 0.01 * k
-        sign = -sign
+        for at in range(k, k + 5):
+            yield sign * 0.01 * at
+        k, sign = k + 5, -sign
 
 
 def augmenter(own):
@@ -175,7 +175,8 @@ def train():
 
 if __name__ == "__main__":
     ends = train()
-    fingerprint.show(net.state_dict(), net.calls, net.drift, opt.state_dict()["state"], [g["lr"] for g in opt.param_groups], sched.state_dict())
+    rates = [group["lr"] for group in opt.param_groups]
+    fingerprint.show(net.state_dict(), net.calls, net.drift, opt.state_dict()["state"], rates, sched.state_dict())
     flags = [p.requires_grad for p in net.parameters()], [m.training for m in net.modules()], opt.param_groups[0]["betas"]
     fingerprint.show(ema.state_dict(), scaler.state_dict(), table, seen, vars(plan), smoothed.value, ends, shown, flags)
     print(settings.warmup, settings.Counter.calls, next(turns), next(letters), next(stream), noise.random(), flush=True)

@@ -15,7 +15,7 @@ from rearview.record import boundaries, loops
 from rearview.record.keeping import Keeping
 from rearview.record.loops import LoopIterator, Node
 from rearview.record.scope import Scope
-from rearview.state import positions
+from rearview.state import positions, streams
 
 PLAIN = (range, list, tuple, itertools.count, dict, set, frozenset, str)
 """Nothing is drawn when these are iterated over, and any iteration can be gone to."""
@@ -52,6 +52,8 @@ class Following:
         self._lost_s = 0.0
         """Spent on checkpoints in this iteration."""
         keeping.main_begins(scope, self.period)
+        self._began_with = streams.take()
+        """The random streams at the beginning of the iteration: what runs in it before a place inside draws the same again."""
         self._began_s = time.perf_counter()
         self._announce()
 
@@ -68,6 +70,7 @@ class Following:
         if second or (not self._block_ended and self._due()):
             self._take(boundaries.ITERATION, [self.main], second=second)
         self._ran()
+        self._began_with = streams.take()
         self._block_ended = self._block_taken = False
 
     def block_ended(self, nested: Level, ending: int) -> None:
@@ -133,8 +136,10 @@ class Following:
                     position = positions.take(level.items, level.birth, level.node.iteration + 1)
                     boundary.inexact.extend(position.get("inexact", ()))
                     roots["position", depth] = position
-            if part != boundaries.ITERATION and type(self.main.source) not in PLAIN:
-                roots["item", 0] = self.main.item
+            if part != boundaries.ITERATION:
+                roots["stream", "iteration"] = self._began_with
+                if type(self.main.source) not in PLAIN:
+                    roots["item", 0] = self.main.item
             return self._keeping.take(boundary, roots, self.period, began=began, second=second)
         finally:
             self._lost_s += time.perf_counter() - began

@@ -1,7 +1,8 @@
 """A resumed program on its way to its checkpoint: loops go to where they were, the state is put back, and recording begins.
 
 The code before the loop runs again. Loops that had ended by then are not gone through again; those around the place begin at the
-iteration that was going on; in the innermost one everything is put back, the random streams last.
+iteration that was going on, with the state that it began with where that was kept; in the innermost one everything is put back, the
+random streams last.
 """
 
 from __future__ import annotations
@@ -9,23 +10,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from rearview.errors import CheckpointError
+from rearview.errors import CheckpointError, Damaged, NotFound, RestoreRefused
 from rearview.record import aside, boundaries
 from rearview.record.following import PLAIN
 from rearview.record.handshake import Handshake
+from rearview.record.kept import ITERATION, Kept, before
 from rearview.record.loops import LoopIterator, Node
 from rearview.record.say import say
 from rearview.record.scope import Roots
-from rearview.state import positions, restore, streams
-from rearview.state import tree as trees
+from rearview.state import positions
 from rearview.state.iterating.around import bring_on
-from rearview.state.look import look
-from rearview.store import manifests, objects
+from rearview.store import manifests
 from rearview.store.manifests import Manifest, ManifestName
-from rearview.store.packs import Known, PackReader
 
 if TYPE_CHECKING:
     from rearview.record.checkpointing import Checkpointing
@@ -39,8 +37,7 @@ class Reach:
         self._recorder = recorder
         self._shake = shake
         self.manifest = manifest
-        self._tree = trees.decode(objects.get(recorder.store, manifest.tree))
-        self._reader = PackReader(recorder.store, Known(recorder.store), [buffer.refs() for buffer in manifest.buffers])
+        self._kept = Kept(recorder.store, manifest, self._say_inexact)
         self._sources: dict[int, Any] = {}
         self._began = time.perf_counter()
 
@@ -75,7 +72,7 @@ class Reach:
         path = self.manifest.path
         on_the_way = depth < len(path) and [node.name, node.occurrence] == path[depth][:2] and self._around(node, depth)
         if not on_the_way:
-            self._pass_by(loop, node, depth)
+            self._pass_by(loop, node, depth, within)
         elif depth == len(path) - 1:
             self._be_there(loop, node, source, depth, within)
         else:
@@ -86,8 +83,8 @@ class Reach:
         path = self.manifest.path
         depth = _depth(around)
         if depth == len(path) - 1 and [name, occurrence] == path[depth][:2] and self._around_is(around, depth):
-            self._restore(live)
-            self._put_streams_back()
+            self._kept.restore(live)
+            self._kept.put_streams_back()
             self._count(around)
             self._arrived(None)
 
@@ -103,7 +100,7 @@ class Reach:
         """Whether the loops around it are where they were."""
         return self._around_is(node.parent, depth)
 
-    def _pass_by(self, loop: LoopIterator, node: Node, depth: int) -> None:
+    def _pass_by(self, loop: LoopIterator, node: Node, depth: int, within: Checkpointing | None) -> None:
         """A loop that had ended before the checkpoint is not gone through again; any other means that the program took another way."""
         levels = self.manifest.loops
         ended = levels[depth]["entered"].get(node.name, 0) if depth < len(levels) and self._around(node, depth) else 0
@@ -113,6 +110,8 @@ class Reach:
                 f"{self.manifest.path[min(depth, len(self.manifest.path) - 1)][0]!r}; resume from the beginning, or with --current-code"
             )
         loop.go_to(0, iter(()))
+        if within is not None and depth == len(self.manifest.path) - 1:  # what comes next finds variables that the loop assigned
+            self._kept.put_back(within.scope)
 
     def _go_on_in(self, loop: LoopIterator, node: Node, source: Any, depth: int, within: Checkpointing | None) -> None:
         """A loop around the place: it yields again what it was at."""
@@ -121,15 +120,44 @@ class Reach:
         if within is None:
             loop.go_to(iteration, islice(iter(source), iteration, None))
             return
-        values = self._put_back(within)  # what runs before the inner loop sees the state that it had
-        position = self._position(depth - self._outside)
-        if type(source) in PLAIN:
-            items: Iterator[Any] = islice(iter(source), iteration, None)
+        began = self._iteration_before(depth)
+        if iteration == 0:
+            birth = None if type(source) in PLAIN else positions.begin(source)
+            items: Iterator[Any] = iter(source)
+        elif began is not None and self._put_back_quietly(began, within):
+            items, birth = self._from(source, began.position(depth), iteration)
         else:
-            items = chain([values.get(("item", 0))], positions.put_back(source, position))
+            values = self._kept.put_back(within.scope)
+            items, birth = self._from(source, self._kept.position(depth), iteration)
+            if type(source) not in PLAIN:
+                items = chain([values.get(("item", 0))], items)
         loop.go_to(iteration, items)
-        within.follow(loop, node, source, items, positions.born_as(source, position))
-        self._put_streams_back()
+        within.follow(loop, node, source, items, birth)
+        self._kept.put_streams_back(ITERATION)
+
+    def _iteration_before(self, depth: int) -> Kept | None:
+        """The state that the iteration began with: what runs in it before the place sees just what it saw then."""
+        try:
+            found = before(self._recorder.store, self.manifest, depth)
+            return None if found is None else Kept(self._recorder.store, found, lambda _: None)
+        except (Damaged, NotFound):
+            return None
+
+    @staticmethod
+    def _put_back_quietly(kept: Kept, within: Checkpointing) -> bool:
+        """Whether a state could be put back; if not, a later one takes its place."""
+        try:
+            kept.put_back(within.scope)
+        except (Damaged, NotFound, RestoreRefused):
+            return False
+        return True
+
+    @staticmethod
+    def _from(source: Any, position: dict[str, Any], iteration: int) -> tuple[Iterator[Any], Any]:
+        """What a loop goes on with, and what was true when it began."""
+        if type(source) in PLAIN:
+            return islice(iter(source), iteration, None), None
+        return positions.put_back(source, position), positions.born_as(source, position)
 
     def _be_there(self, loop: LoopIterator, node: Node, source: Any, depth: int, within: Checkpointing | None) -> None:
         """The place itself."""
@@ -137,16 +165,16 @@ class Reach:
             raise CheckpointError(f"loop {node.name!r} was inside `rv.checkpointing` when it was recorded, and is not now")
         iteration = self.manifest.path[depth][2]
         self._bring_on(loop, iteration + 1)
-        self._put_back(within)
+        self._kept.put_back(within.scope)
         items: Iterator[Any] = iter(())
         birth = None
         if self.manifest.part != boundaries.BLOCK:
-            position = self._position(depth - self._outside)
+            position = self._kept.position(depth)
             items = positions.put_back(source, position)
             birth = positions.born_as(source, position)
         loop.go_to(iteration + 1, items)
         within.follow(loop, node, source, items, birth)
-        self._put_streams_back()
+        self._kept.put_streams_back()
         self._count(node)
         self._arrived(within)
 
@@ -157,34 +185,6 @@ class Reach:
     def _say_inexact(self, sentences: Sequence[str]) -> None:
         for sentence in sentences:
             say(f"run {self._recorder.run} may not go on exactly as it was: {sentence}")
-
-    @property
-    def _outside(self) -> int:
-        """How many loops are around `checkpointing`."""
-        return int(self.manifest.stats.get("outside", 0))
-
-    def _position(self, own: int) -> dict[str, Any]:
-        key = ("position", own)
-        return look(self._tree, key, self._reader) if key in self._tree.roots else {}
-
-    def _put_back(self, within: Checkpointing) -> dict[Any, object]:
-        """The state, in place, but for the random streams: they come last."""
-        frames = within.scope.frames()
-        values = self._restore(within.scope.roots(), [frame.f_code for frame in frames], len(frames))
-        within.scope.bind(values)
-        return values
-
-    def _restore(self, live: Roots, codes: Sequence[CodeType] = (), frames: int = 0) -> dict[Any, object]:
-        """Variables of functions that are not running (yet) are left out."""
-        ours = ("position", "stream")
-        keys = [key for key in self._tree.roots if key[0] not in ours and not (key[0] == "local" and int(key[1]) >= frames)]
-        iterators = positions.Iterators()
-        values = restore.plan(self._tree, live, self._reader, adapters=[iterators], codes=codes, only=keys).apply()
-        self._say_inexact(iterators.settle())
-        return values
-
-    def _put_streams_back(self) -> None:
-        streams.put_back(look(self._tree, ("stream", "global"), self._reader))
 
     def _count(self, node: Node) -> None:
         """Records and loops are counted on from where they were."""

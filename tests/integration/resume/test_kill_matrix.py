@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.resume.training import EACH, INSIDE, Done, Nursery, chance, goes_on, points, project_in, resume, table
+from tests.integration.resume.training import EACH, INSIDE, WAITING, Done, Nursery, chance, goes_on, points, project_in, resume, table
 
 pytestmark = pytest.mark.torch
 
@@ -46,7 +46,7 @@ def test_killed_and_resumed(
     signals = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]
     for k in range(KILLS):
         here = project_in(project, f"kill-{k}")
-        child = nursery.start(here, "mixed.py", *workers, str(EPOCHS), env=kept)
+        child = nursery.start(here, "mixed.py", *workers, str(EPOCHS), env=kept, before=WAITING)
         done = child.kill_after(luck.randrange(1, len(whole.lines) - 1), luck.choice(signals), luck.random() * 0.02)
         reached, kills = goes_on(whole.lines, done.lines), 0
         while done.code != 0:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rearview.record.restore_points import RestorePoint
-from tests.integration.resume.training import INSIDE, Nursery, chance, go_on_from, goes_on, points, project_in
+from tests.integration.resume.training import INSIDE, WAITING, Nursery, chance, go_on_from, goes_on, points, project_in
 
 pytestmark = pytest.mark.torch
 
@@ -32,7 +32,7 @@ def test_six_equal_sets_of_weights(program: str, nursery: Nursery, project: Path
     luck = chance(int(os.environ["REARVIEW_TEST_SEED"]) if "REARVIEW_TEST_SEED" in os.environ else None)
     first = nursery.run(project_in(project, "first"), f"{program}.py", env={"REARVIEW": "off"})
     here = project_in(project, "second")
-    second = nursery.run(here, f"{program}.py", env=INSIDE)
+    second = nursery.run(here, f"{program}.py", env=INSIDE, before=WAITING)
     assert second.digest == first.digest
     for point in choose(luck, points(here)):
         print(point.place)

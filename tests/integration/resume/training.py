@@ -29,6 +29,11 @@ EACH = {"REARVIEW_EVERY": "1"}
 """A checkpoint at the end of each outer iteration."""
 INSIDE = {**EACH, "REARVIEW_RISK": "0.001"}
 """And inside the nested loop, as often as the one before is written."""
+WAITING = """
+from rearview.record.materialize import Materializer
+Materializer.busy = property(lambda self: not self.wait())
+"""
+"""Code that a program begins with: a checkpoint that is due waits for the one before instead of being left out."""
 PATIENCE_S = 120.0
 
 

@@ -82,6 +82,8 @@ class Walk:
         self.takers: dict[type, Taker] = {}
         for family in self.families:
             self.takers.update(family.takers())
+        for adapter in self.adapters:  # they know better, also about types that a family names
+            self.takers.update({kind: _taker_of(adapter) for kind in self.takers if adapter.fits(kind)})
         self.interned: dict[type, dict[Any, int]] = {
             type(None): {None: 0}, bool: {True: 1, False: 2}, type(Ellipsis): {Ellipsis: 3}, type(NotImplemented): {NotImplemented: 4},
             int: {}, str: {}, bytes: {},

@@ -1,0 +1,90 @@
+"""A checkpoint's state on its way back into the program, and which checkpoint is of the end of the iteration before.
+
+Knows how roots, positions and streams are called in a state; when each is put back is for `reaching`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any
+
+from rearview.errors import Damaged, NotFound
+from rearview.record import boundaries
+from rearview.record.scope import Roots, Scope
+from rearview.state import positions, restore, streams
+from rearview.state import tree as trees
+from rearview.state.look import look
+from rearview.store import manifests, objects
+from rearview.store.layout import Store
+from rearview.store.manifests import Manifest
+from rearview.store.packs import Known, PackReader
+
+NOW, ITERATION = ("stream", "global"), ("stream", "iteration")
+"""The random streams at the boundary, and where the iteration of the main loop began."""
+
+
+_LOOKED_AT = 100
+
+
+class Kept:
+    """One checkpoint of this process."""
+
+    def __init__(self, store: Store, manifest: Manifest, inexact: Callable[[Sequence[str]], None]) -> None:
+        self.manifest = manifest
+        self._inexact = inexact
+        self._tree = trees.decode(objects.get(store, manifest.tree))
+        self._reader = PackReader(store, Known(store), [buffer.refs() for buffer in manifest.buffers])
+
+    @property
+    def outside(self) -> int:
+        """How many loops are around `checkpointing`."""
+        return int(self.manifest.stats.get("outside", 0))
+
+    def position(self, depth: int) -> dict[str, Any]:
+        """How far a loop had come in what it iterates over."""
+        key = ("position", depth - self.outside)
+        return look(self._tree, key, self._reader) if key in self._tree.roots else {}
+
+    def put_back(self, scope: Scope) -> dict[Any, object]:
+        """The state, in place, but for the random streams: they come last."""
+        frames = scope.frames()
+        values = self.restore(scope.roots(), [frame.f_code for frame in frames], len(frames))
+        scope.bind(values)
+        return values
+
+    def restore(self, live: Roots, codes: Sequence[CodeType] = (), frames: int = 0) -> dict[Any, object]:
+        """The same for roots at hand. Variables of functions that are not running (yet) are left out."""
+        ours = ("position", "stream")
+        keys = [key for key in self._tree.roots if key[0] not in ours and not (key[0] == "local" and int(key[1]) >= frames)]
+        iterators = positions.Iterators()
+        values = restore.plan(self._tree, live, self._reader, adapters=[iterators], codes=codes, only=keys).apply()
+        self._inexact(iterators.settle())
+        return values
+
+    def put_streams_back(self, which: tuple[str, str] = NOW) -> None:
+        """The global random streams, as they were then."""
+        if which in self._tree.roots:
+            streams.put_back(look(self._tree, which, self._reader))
+
+
+def before(store: Store, manifest: Manifest, depth: int) -> Manifest | None:
+    """The checkpoint at the end of the iteration before the one that a checkpoint is in: the state that the iteration began with.
+
+    `depth` is that of the main loop in the path. None if there is none, or nothing of it is left.
+    """
+    name, occurrence, iteration = manifest.path[depth][:3]
+    around = [level[:3] for level in manifest.path[:depth]]
+    names = [one for one in manifests.list_of(store, manifest.run) if one.process == manifest.process and one.part == boundaries.ITERATION]
+    earlier = sorted((one for one in names if one.order < manifest.name.order), key=lambda one: one.order, reverse=True)
+    for one in earlier[:_LOOKED_AT]:
+        if manifests.has(store, one, manifests.THINNED):
+            continue
+        try:
+            found = manifests.read(store, one)
+        except (Damaged, NotFound, OSError):
+            continue
+        place = [level[:3] for level in found.path]
+        if place == [*around, [name, occurrence, iteration - 1]]:
+            return found
+    return None
