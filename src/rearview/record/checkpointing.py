@@ -19,6 +19,7 @@ from rearview.record.say import say
 from rearview.record.scope import Scope
 from rearview.record.trouble import is_the_programs
 from rearview.state import loaders, positions
+from rearview.state.loading import late
 
 if TYPE_CHECKING:
     from rearview.record.recorder import Recorder
@@ -48,6 +49,7 @@ class Checkpointing:
             self._keeping = Keeping.of(recorder)
             self._keeping.introduce(self.scope)
             loaders.watch()
+            late.adopt()
             recorder.guard = self
         return self
 
@@ -102,7 +104,7 @@ class Checkpointing:
         elif followed.nested is not None and node is followed.nested.node:
             keeping = self._keeping
             assert keeping is not None
-            if keeping.agreement is not None or time.monotonic() >= keeping.inside_due_at:
+            if keeping.agreement is not None or keeping.grows or time.monotonic() >= keeping.inside_due_at:
                 nested = followed.nested
                 self._guarded(lambda: followed.nested_advanced(nested))
 

@@ -15,7 +15,7 @@ from tests.integration.resume.training import INSIDE, WAITING, Nursery, chance, 
 pytestmark = pytest.mark.torch
 
 ALWAYS = ("cnn", "transformer", "rl")
-OTHERS = ("mlp", "rnn", "gan", "vae", "lbfgs")
+OTHERS = ("mlp", "rnn", "gan", "vae", "lbfgs", "everything")
 RESUMES = 4
 
 
