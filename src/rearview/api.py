@@ -92,14 +92,15 @@ def resume(*, key: str | None = None) -> bool:
     return lifecycle.resume(key)
 
 
-def background(target: T) -> T:
+def background(target: T, *, limit_bytes: int = 256 << 20, wait: Iterable[str] = ()) -> T:
     """The same object or function, with its calls run in order by a thread of ours: what was given is what it was at the call.
 
-    For a TensorBoard `SummaryWriter` and the like: serialising and writing leave the training thread.
+    For a TensorBoard `SummaryWriter` and the like: serialising and writing leave the training thread. At most `limit_bytes` of
+    arguments wait. `flush`, `close` and the methods named in `wait` come after everything queued and give their result.
     """
     from rearview.record.background import background as put_behind
 
-    return put_behind(target)
+    return put_behind(target, limit_bytes=limit_bytes, wait=wait)
 
 
 def checkpoint(run: str = "last", *, at: str | None = None, **place: Any) -> Any:
