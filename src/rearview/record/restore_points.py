@@ -11,6 +11,7 @@ from typing import Any
 
 from rearview.errors import Damaged, NotFound
 from rearview.model import RunId
+from rearview.state.take.histories import PENDING
 from rearview.store import manifests, objects
 from rearview.store.layout import Store
 from rearview.store.manifests import Checkpoint, Manifest
@@ -53,6 +54,16 @@ class RestorePoint:
             for row in one.files:
                 rows.setdefault(str(row[0]), [*row, *([None] * 8)][:8] + [str(one.process)])
         return list(rows.values())
+
+    @property
+    def lacks(self) -> list[str]:
+        """What it does not hold, a sentence each."""
+        return list(dict.fromkeys(f"{where} ({kind}): {why}" for one in self.members for where, kind, why in one.missing))
+
+    @property
+    def is_halfway(self) -> bool:
+        """Whether the program was on its way to a backward pass: its tensors are there, but not what that pass would go over."""
+        return any(row[2] == PENDING for one in self.members for row in one.missing)
 
     @property
     def place(self) -> str:
@@ -138,9 +149,12 @@ def _pieces(refs: list[ChunkRef], at_most: int) -> Iterator[list[ChunkRef]]:
 
 
 def newest_sound(store: Store, points: list[RestorePoint]) -> tuple[RestorePoint | None, list[str]]:
-    """The newest checkpoint whose bytes are whole, and a sentence for each one that was passed over."""
+    """The newest checkpoint whose bytes are whole, and a sentence for each one that was passed over.
+
+    One that is halfway to a backward pass is taken only if there is no other.
+    """
     said: list[str] = []
-    for point in points:
+    for point in sorted(points, key=lambda point: point.is_halfway):
         problem = problem_of(store, point)
         if problem is None:
             return point, said

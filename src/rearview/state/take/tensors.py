@@ -12,9 +12,11 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from rearview.state.buffers import memory_at
+from rearview.state.take import histories
 from rearview.state.take.attributes import take_attrs
-from rearview.state.take.walk import Taker, Uncapturable, Walk
+from rearview.state.take.walk import Missing, Taker, Uncapturable, Walk
 from rearview.state.tree import NONE, Node
+from rearview.store.encoding import type_name
 
 REQUIRES_GRAD, HISTORY, CONJ, NEG, RETAINS_GRAD = 1, 2, 4, 8, 16
 
@@ -108,10 +110,20 @@ def take_tensor(walk: Walk, tensor: Any) -> Node:
     except (RuntimeError, NotImplementedError) as problem:
         raise Uncapturable(f"a tensor without memory of its own ({problem})") from problem
     grad = tensor.grad if flags & RETAINS_GRAD or not flags & HISTORY else None
+    if flags & HISTORY:
+        _look_at_history(walk, tensor)
     return (
         "tensor",
         [kind, layout(walk, tensor), buffer, walk.slot(flags), walk.slot(grad), attributes, walk.slot(tensor.storage_offset())],
     )
+
+
+def _look_at_history(walk: Walk, tensor: Any) -> None:
+    """Name a tensor through which the program may still go back."""
+    named = walk.cache.setdefault("histories", 0)
+    if named < histories.MOST and histories.is_pending(tensor):
+        walk.cache["histories"] = named + 1
+        walk.missing.append(Missing(walk.where(walk.at), type_name(tensor), histories.PENDING))
 
 
 def _take_sparse(walk: Walk, tensor: Any) -> Node:
