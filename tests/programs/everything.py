@@ -35,6 +35,27 @@ class Noisy(Dataset):
         return self.x[i] + 0.1 * random.random() + 0.1 * float(np.random.normal()) + 0.1 * torch.randn(4)
 
 
+class Numbers(Dataset):
+    """Has a generator of its own, in its transform."""
+
+    def __init__(self, n):
+        self.n, self.transform = n, Shift(np.random.default_rng(9))
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, i):
+        return self.transform(float(i))
+
+
+class Shift:
+    def __init__(self, rng):
+        self.rng = rng
+
+    def __call__(self, number):
+        return number + 0.1 * self.rng.random()
+
+
 class Shuffled(Sampler):
     """Has a generator of its own."""
 
@@ -117,7 +138,7 @@ noise = np.random.Generator(np.random.PCG64(4))
 jitter = torch.Generator().manual_seed(6)
 loader = DataLoader(Noisy(), batch_size=4, shuffle=True, num_workers=2, generator=torch.Generator().manual_seed(7))
 sampler = Shuffled(20)
-side_loader = DataLoader(torch.arange(20.0).unsqueeze(1), batch_size=2, sampler=sampler)
+side_loader = DataLoader(Numbers(20), batch_size=2, sampler=sampler)
 table = np.zeros(8)
 seen = {"steps": 0, "losses": []}
 plan, smoothed = Plan(), Smoothed()
@@ -129,7 +150,7 @@ shown = 0.0
 
 def train():
     global shown
-    best, recent, total = 1e9, deque([0.0], maxlen=4), 0
+    worst, recent, total = 0.0, deque([0.0], maxlen=4), 0
     side = iter(side_loader)
     with rv.checkpointing(net=net, opt=opt):
         for epoch in rv.loop("epoch", range(EPOCHS)):
@@ -143,6 +164,7 @@ def train():
                     side = iter(side_loader)
                     other = next(side)
                 x = augment(x) + 0.01 * torch.randn((), generator=jitter) + 0.01 * float(noise.normal()) + 1e-3 * other.mean()
+                x = x + 1e-3 * random.random() + 1e-3 * np.random.random()
                 x = x + next(stream) + 0.01 * next(letters) + 1e-4 * next(turns) + 1e-3 * table[total % 8]
                 loss = net(x * plan.scale).pow(2).mean() + 1e-2 * settings.warmup + 1e-4 * settings.Counter.calls
                 scaler.scale(loss).backward()
@@ -158,7 +180,7 @@ def train():
                     opt.param_groups[0]["betas"] = (0.8, 0.99)
                 settings.warmup += 0.1
                 settings.Counter.calls += 1
-                best = min(best, loss.item())
+                worst = max(worst, loss.item())
                 recent.append(loss.item() + 0.1 * sum(recent))
                 smoothed.add(loss.item())
                 table[total % 8] += loss.item()
@@ -170,7 +192,7 @@ def train():
                 rv.log("loss", loss)
                 print(f"epoch {epoch} total {total} loss {loss.item().hex()}", flush=True)
             sched.step()
-    return best, list(recent), total, [p.grad for p in net.parameters()], loss
+    return worst, list(recent), total, [p.grad for p in net.parameters()], loss
 
 
 if __name__ == "__main__":

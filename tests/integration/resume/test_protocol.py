@@ -20,7 +20,8 @@ RESUMES = 4
 
 
 def choose(luck: random.Random, found: list[RestorePoint]) -> list[RestorePoint]:
-    """Four checkpoints: one of each kind of place there is, the others anywhere."""
+    """Four checkpoints: one of each kind of place there is, the others anywhere; but not halfway to a backward pass."""
+    found = [point for point in found if not point.is_halfway]
     kinds = sorted({point.part for point in found})
     chosen = [luck.choice([point for point in found if point.part == kind]) for kind in kinds]
     others = [point for point in found if point not in chosen]
