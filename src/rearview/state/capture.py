@@ -6,6 +6,7 @@ the buffers before the program goes on. What cannot be kept is listed, never pas
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -47,17 +48,28 @@ class Captured:
 
 def capture(roots: Mapping[RootKey, object], *, adapters: Sequence[Adapter] = (), omit: Omit | None = None) -> Captured:
     """Take the state of everything that the roots reach. `omit` leaves out what it says yes to (for tests)."""
-    with tensors.quiet():
-        walk = Walk(FAMILIES, adapters, omit)
-        objects.take_names(walk)
-        for key, value in roots.items():
-            walk.root(key, value)
+    collecting = gc.isenabled()
+    gc.disable()  # thousands of small objects are made: no reason to look through all others
+    try:
+        walk = _walked(roots, adapters, omit)
+    finally:
+        if collecting:
+            gc.enable()
     return Captured(
         walk.tree,
         walk.buffers,
         walk.missing,
         [walk.where(number) for number in walk.pickled],
         walk.places,
-        list(walk.buffer_nodes.values()),
+        [number for number in walk.buffer_nodes.values() if walk.nodes[number][0] == "buffer"],
         walk.keep,
     )
+
+
+def _walked(roots: Mapping[RootKey, object], adapters: Sequence[Adapter], omit: Omit | None) -> Walk:
+    with tensors.quiet():
+        walk = Walk(FAMILIES, adapters, omit)
+        objects.take_names(walk)
+        for key, value in roots.items():
+            walk.root(key, value)
+    return walk

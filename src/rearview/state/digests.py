@@ -23,6 +23,7 @@ _CANONICAL: dict[str, Callable[[list[int]], list[int]]] = {
 }
 """Kinds of which not everything counts."""
 _FLAGS = ~(HISTORY | RETAINS_GRAD)
+_MEMORY = ("buffer", "small")
 _UNORDERED = ("set", "frozenset")
 _SET_ITEMS_AT = 2
 
@@ -62,8 +63,8 @@ class _Digests:
             queue.append(root)
         for node in queue:
             kind, payload = nodes[node]
-            if kind == "buffer":
-                out.append(b"\nbuffer " + self._buffers[payload])
+            if kind in _MEMORY:
+                out.append(b"\nbuffer " + (self._buffers[payload] if kind == "buffer" else payload))
                 continue
             children = payload
             out.append(b"\n" + kind.encode())
@@ -78,7 +79,7 @@ class _Digests:
                 token = self._atoms.get(child) or owned.get(child)
                 if token is None:
                     child_kind = nodes[child][0]
-                    if child_kind != "buffer" and is_atom(child_kind):
+                    if child_kind not in _MEMORY and is_atom(child_kind):
                         token = self._token(child)
                     else:
                         number = numbers.get(child)

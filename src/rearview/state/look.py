@@ -20,9 +20,10 @@ from rearview.state.tree import NONE, NOTHING, Node, RootKey, Tree, is_atom
 
 _MODULE_PARTS = frozenset(("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"))
 _OPTIMIZER_PARTS = frozenset(("state", "param_groups", "defaults"))
-_KEEP = frozenset(("packed", "text", "range", "slice", "layout"))
+_KEEP = frozenset(("packed", "column", "text", "range", "slice", "layout"))
 _NO_KEYS = frozenset(
-    ("obj", "list", "dict", "set", "deque", "defaultdict", "bytearray", "pyarray", "nparray", "npobjects", "reduce", "attrs", "random",
+    ("obj", "list", "dict", "table", "set", "deque", "defaultdict", "bytearray", "pyarray", "nparray", "npobjects", "reduce", "attrs",
+        "random",
      "file")
 )
 _TENSORS = frozenset(("tensor", "sparse", "quantized", "meta", "layout"))
@@ -138,6 +139,9 @@ class _View:
     def _elements(self, kind: str, payload: Any) -> Node:
         plain = all(is_atom(self.old[self._through(number)][0]) for number in payload[2:])
         return (kind if plain else "list", [NONE, NONE, *self._all(payload[2:])])
+
+    def _table(self, payload: Any) -> Node:
+        return ("table", [NONE, NONE, *self._all(payload[2:])])
 
     def _set(self, payload: Any) -> Node:
         return self._elements("set", payload)

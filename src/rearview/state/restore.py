@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from rearview.errors import RestoreRefused
 from rearview.state.places import Places
-from rearview.state.put import arrays, containers, functions, objects, tensors
+from rearview.state.put import arrays, containers, functions, objects, packing, tensors
 from rearview.state.put.kind import ABSENT, NOT_YET, Kind, Pairs
 from rearview.state.put.memory import Memory
 from rearview.state.put.names import Names
@@ -23,7 +23,7 @@ from rearview.state.take.tensors import quiet
 from rearview.state.take.walk import Adapter, Missing
 from rearview.state.tree import NONE, RootKey, Tree, is_atom
 
-KINDS: dict[str, Kind] = {**containers.KINDS, **objects.KINDS, **functions.KINDS, **arrays.KINDS, **tensors.KINDS}
+KINDS: dict[str, Kind] = {**containers.KINDS, **packing.KINDS, **objects.KINDS, **functions.KINDS, **arrays.KINDS, **tensors.KINDS}
 
 _SPECIAL = {"ellipsis": Ellipsis, "notimplemented": NotImplemented, "nothing": ABSENT}
 
@@ -307,6 +307,14 @@ class Job:
         data = bytearray(self.tree.buffers[payload])
         self.plan.read.into(payload, memoryview(data))
         return data
+
+    def read_into(self, number: int, dest: memoryview) -> None:
+        """The bytes of a node of memory."""
+        kind, payload = self.tree.nodes[number]
+        if kind == "buffer":
+            self.plan.read.into(payload, dest)
+        else:
+            dest[:] = payload
 
     def at_last(self, step: Callable[[], object]) -> None:
         """Do something after everything else."""

@@ -31,10 +31,11 @@ FIRST: tuple[Node, ...] = (
     ("none", None), ("true", True), ("false", False), ("ellipsis", None), ("notimplemented", None), ("nothing", None),
 )  # fmt: skip
 
-ATOMS = ("none", "true", "false", "ellipsis", "notimplemented", "nothing", "int", "bigint", "float", "complex", "str", "bytes", "buffer")
+ATOMS = ("none", "true", "false", "ellipsis", "notimplemented", "nothing", "int", "bigint", "float", "complex", "str", "bytes",
+    "buffer", "small")
 COMPOSITES = (
     "list", "tuple", "dict", "defaultdict", "set", "frozenset", "deque", "bytearray", "pyarray", "range", "slice", "value", "packed",
-    "text",
+    "column", "table", "text",
     "ref", "module", "enum", "obj", "extra", "attrs", "getset", "reduce", "pickle", "live", "adapted", "file",
     "func", "cell", "method", "bmethod", "weakref", "weakly", "random",
     "npdtype", "npscalar", "nparray", "npobjects", "npmemmap", "npbits", "npgenerator", "npstate", "npseed",
@@ -102,7 +103,7 @@ class _Sections:
                 lists.append(payload)
         texts = [str.encode(text, "utf-8", "surrogatepass") for text in by_kind.get("str", ())]
         big = [number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True) for number in by_kind.get("bigint", ())]
-        blobs = by_kind.get("bytes", [])
+        blobs = [payload for kind, payload in tree.nodes if kind in ("bytes", "small")]
         self.width = "H" if len(tree.nodes) <= 0xFFFF else "I"
         self.parts = [
             bytes(_NUMBER[kind] for kind, _ in tree.nodes),
@@ -166,7 +167,7 @@ def _nodes(names: list[str], width: str, parts: list[bytes]) -> list[Node]:
     lengths, children = _unpacked("I", parts[1]), _unpacked(width, parts[2])
     if sum(lengths) != len(children):
         raise ValueError("payloads of another length")
-    numbers = iter(_unpacked("d", parts[5]))
+    numbers, blobs = iter(_unpacked("d", parts[5])), _split(parts[11], parts[12])
     values: dict[str, Iterator[Any]] = {
         "int": iter(_unpacked("q", parts[3])),
         "float": iter(_unpacked("d", parts[4])),
@@ -174,7 +175,8 @@ def _nodes(names: list[str], width: str, parts: list[bytes]) -> list[Node]:
         "buffer": iter(_unpacked("I", parts[6])),
         "str": (raw.decode("utf-8", "surrogatepass") for raw in _split(parts[7], parts[8])),
         "bigint": (int.from_bytes(raw, "little", signed=True) for raw in _split(parts[9], parts[10])),
-        "bytes": _split(parts[11], parts[12]),
+        "bytes": blobs,
+        "small": blobs,
         "true": itertools.repeat(True),
         "false": itertools.repeat(False),
         **{kind: itertools.repeat(None) for kind in ("none", "ellipsis", "notimplemented", "nothing")},

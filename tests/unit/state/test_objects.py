@@ -143,7 +143,8 @@ class Special(abc.ABC):
 VALUES: list[Any] = [
     Level.LOW, Flags.A | Flags.B, Flags.A, Count(5), Point(1.0), Settings(names=["a"]), pathlib.Path("a/b"), dt.datetime(2020, 1, 2,
         tzinfo=dt.UTC),
-    dt.timedelta(3), dt.date(2020, 1, 1), decimal.Decimal("1.50"), fractions.Fraction(1, 3), uuid.UUID(int=5), re.compile(r"a+", re.IGNORECASE),
+    dt.timedelta(3), dt.date(2020, 1, 1), decimal.Decimal("1.50"), fractions.Fraction(1, 3), uuid.UUID(int=5), re.compile(r"a+",
+        re.IGNORECASE),
     argparse.Namespace(lr=0.1, layers=[1, 2]), types.SimpleNamespace(a=1, b=[2]), collections.ChainMap({"a": 1}, {}),
     collections.UserDict(a=1),
     collections.Counter("abca"), time.struct_time(range(9)), functools.partial(int, base=2), functools.partial(print, sep="-"),

@@ -59,7 +59,7 @@ class Array(InPlace):
         if live is not ABSENT:
             made = live
         else:
-            target = job.memory.targets[job.tree.nodes[payload[2]][1]]
+            target = job.memory.targets[payload[2]]
             dtype, shape, strides, offset, _ = (job.plain(number) for number in payload[3:8])
             own = target.array if payload[0] == NONE and offset == 0 else None
             if own is not None and own.dtype == dtype and own.shape == shape and own.strides == strides:

@@ -253,46 +253,6 @@ class Enum(Kind):
         return kind(job.made[payload[2]]) if name is None else kind.__members__[name]
 
 
-class Packed(Kind):
-    """A long list or tuple of numbers or texts."""
-
-    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
-        return () if type(live) is (list if plan.plain(payload[0]) == "list" else tuple) else None
-
-    def build(self, job: Job, payload: Any, live: Any) -> Any:
-        items = unpack(job, payload)
-        if job.made[payload[0]] == "tuple":
-            return live if live is not ABSENT and _alike(items, live) else tuple(items)
-        if live is ABSENT:
-            return items
-        if not _alike(items, live):
-            list.__setitem__(live, slice(None), items)
-        return live
-
-
-def _alike(items: list[Any], live: Any) -> bool:
-    """Whether nothing would change: so that texts and numbers held elsewhere stay the same objects."""
-    return len(items) == len(live) and set(map(type, live)) == {type(items[0])} and type(items[0]) is not float and items == list(live)
-
-
-def unpack(job: Job, payload: Any) -> list[Any]:
-    """The items of a packed node."""
-    kind, count = job.made[payload[1]], job.made[payload[2]]
-    data = job.bytes_of(payload[3])
-    if kind == "str":
-        lengths = array.array("Q", bytes(job.bytes_of(payload[4])))
-        text, at, items = bytes(data).decode("utf-8", "surrogatepass"), 0, []
-        for length in lengths:
-            items.append(text[at : at + length])
-            at += length
-        return items
-    if kind == "bool":
-        return [bool(byte) for byte in data]
-    numbers = array.array("q" if kind == "int" else "d", bytes(data))
-    assert len(numbers) == count
-    return numbers.tolist()
-
-
 class Text(Kind):
     """A long text, or long bytes."""
 
@@ -358,5 +318,5 @@ KINDS: dict[str, Kind] = {
     "list": List(), "tuple": Tuple(), "dict": Dict(), "defaultdict": DefaultDict(), "set": Set(), "frozenset": FrozenSet(),
     "deque": Deque(),
     "bytearray": ByteArray(), "pyarray": Array(), "range": Range(range), "slice": Range(slice), "value": Value(), "enum": Enum(),
-    "packed": Packed(), "text": Text(),
+    "text": Text(),
 }  # fmt: skip

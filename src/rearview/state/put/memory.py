@@ -67,6 +67,7 @@ class Memory:
 
     def __init__(self) -> None:
         self.targets: dict[int, Target] = {}
+        """By the node of the memory."""
         self._users: dict[int, list[tuple[int, str]]] = {}
 
     def settle(self, plan: Plan, reached: Iterator[int]) -> None:
@@ -76,10 +77,10 @@ class Memory:
             kind, payload = nodes[number]
             at = _TENSORS.get(kind, _ARRAYS.get(kind))
             if at is not None:
-                self._users.setdefault(nodes[payload[at]][1], []).append((number, kind))
+                self._users.setdefault(payload[at], []).append((number, kind))
         claimed: set[Hashable] = set()
-        for index, users in self._users.items():
-            target = self.targets[index] = Target(plan.tree.buffers[index], _device(plan, users))
+        for memory, users in self._users.items():
+            target = self.targets[memory] = Target(_size(plan, memory), _device(plan, users))
             _claim(plan, target, users, claimed)
             for number, kind in users:
                 if kind in _ARRAYS and number in plan.pairs and _key_of(kind,
@@ -88,26 +89,30 @@ class Memory:
 
     def check(self, plan: Plan) -> Iterator[str]:
         """Why bytes cannot be had."""
-        for index, target in self.targets.items():
-            why = _unavailable(plan, index, target)
+        for memory, target in self.targets.items():
+            why = _unavailable(plan, memory, target)
             if why is not None:
-                yield f"{plan.where(self._users[index][0][0])}: {why}"
+                yield f"{plan.where(self._users[memory][0][0])}: {why}"
 
     def fill(self, job: Job) -> None:
         """Read every buffer into its memory."""
-        read = job.plan.read
-        for index, target in self.targets.items():
+        for memory, target in self.targets.items():
             if target.key is None:
-                _allocate(job.plan, target, self._users[index])
+                _allocate(job.plan, target, self._users[memory])
             if target.nbytes == 0:
                 continue
             if target.device == "cpu":
-                read.into(index, memory_at(target.address, target.nbytes))
+                job.read_into(memory, memory_at(target.address, target.nbytes))
             else:
                 torch = sys.modules["torch"]
                 bounce = torch.empty(target.nbytes, dtype=torch.uint8)
-                read.into(index, memory_at(bounce.data_ptr(), target.nbytes))
+                job.read_into(memory, memory_at(bounce.data_ptr(), target.nbytes))
                 torch.empty(0, dtype=torch.uint8, device=target.device).set_(target.storage, 0, (target.nbytes,), (1,)).copy_(bounce)
+
+
+def _size(plan: Plan, memory: int) -> int:
+    kind, payload = plan.nodes[memory]
+    return plan.tree.buffers[payload] if kind == "buffer" else len(payload)
 
 
 def _device(plan: Plan, users: list[tuple[int, str]]) -> str:
@@ -149,9 +154,10 @@ def _key_of(kind: str, live: Any) -> tuple[Hashable, int, str, Any]:
     return (device, storage.data_ptr(), nbytes), nbytes, device, storage
 
 
-def _unavailable(plan: Plan, index: int, target: Target) -> str | None:
+def _unavailable(plan: Plan, memory: int, target: Target) -> str | None:
+    kind, index = plan.nodes[memory]
     try:
-        size = plan.read.size(index)
+        size = plan.read.size(index) if kind == "buffer" else target.nbytes
     except (RearviewError, OSError, LookupError) as problem:
         return f"its bytes are not there ({problem})"
     if size != target.nbytes:
@@ -202,7 +208,7 @@ def _whole_array(plan: Plan, users: list[tuple[int, str]]) -> tuple[Any, Any, st
     size = dtype.itemsize
     for length in shape:
         size *= length
-    if offset != 0 or payload[0] != 0 or size != plan.tree.buffers[plan.nodes[payload[2]][1]]:
+    if offset != 0 or payload[0] != 0 or size != _size(plan, payload[2]):
         return None
     for order in "CF":
         if strides == contiguous(shape, dtype.itemsize, order):

@@ -136,7 +136,7 @@ class Tensor(InPlace):
     def build(self, job: Job, payload: Any, live: Any) -> Any:
         layout: Layout = job.made[payload[1]]
         flags, offset = job.plain(payload[3]), job.plain(payload[6])
-        target: Target = job.memory.targets[job.tree.nodes[payload[2]][1]]
+        target: Target = job.memory.targets[payload[2]]
         if live is not ABSENT:
             if isinstance(live, torch_().nn.parameter.UninitializedTensorMixin):
                 live.__class__ = live.cls_to_become
@@ -229,7 +229,7 @@ class Quantized(Kind):
             plain = torch._empty_per_channel_affine_quantized(
                 layout.shape, scales=scale, zero_points=zero, axis=axis, dtype=layout.dtype, device=layout.device
             )
-        target: Target = job.memory.targets[job.tree.nodes[payload[2]][1]]
+        target: Target = job.memory.targets[payload[2]]
         plain.set_(target.torch_storage(), offset, layout.shape, layout.strides)
         fresh = of_class(job, payload[0], plain, False)
         adopt(job, [payload[3]], fresh)
@@ -280,7 +280,7 @@ class Storage(Kind):
         return () if type(live) is torch_().UntypedStorage else None
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
-        storage = job.memory.targets[job.tree.nodes[payload[0]][1]].torch_storage()
+        storage = job.memory.targets[payload[0]].torch_storage()
         return live if live is not ABSENT and live._cdata == storage._cdata else storage
 
 

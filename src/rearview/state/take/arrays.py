@@ -74,10 +74,8 @@ def _memory(walk: Walk, value: Any) -> tuple[int, int]:
     low, high = bounds(root if root.base is None else value)
     if high == low:
         return walk.buffer(("numpy", id(root), 0), 0, root, low), low
-    key = ("cpu", low, high - low)
-    number = walk.buffer(key, high - low, root, low)
-    buffer = walk.buffers[walk.nodes[number][1]]
-    if buffer.storage is None:
+    number, buffer = walk.memory(("cpu", low, high - low), high - low, root, low)
+    if buffer is not None and buffer.storage is None:
         buffer.constant_hint = not (value.flags.writeable or root.flags.writeable)
     return number, low
 

@@ -51,10 +51,9 @@ def take_attrs(leave: tuple[str, ...] = ()) -> Taker:
         if type(value) is not dict:
             raise Uncapturable("a __dict__ that is not a dict")
         items = list(value.items())
-        slot = walk.slot
         if not left:
-            return ("attrs", [NONE, *(slot(part) for item in items for part in item)])
-        return ("attrs", [slot(leave), *(slot(part) for item in items if item[0] not in left for part in item)])
+            return ("attrs", [NONE, *walk.slots([part for item in items for part in item])])
+        return ("attrs", [walk.slot(leave), *walk.slots([part for item in items if item[0] not in left for part in item])])
 
     return take
 
@@ -65,9 +64,9 @@ _TAKE_ATTRS = take_attrs()
 def attributes(walk: Walk, value: Any, taker: Taker = _TAKE_ATTRS) -> list[int]:
     """The payload of an object's attributes: the node of its `__dict__`, then names and values of its slots."""
     kind = type(value)
-    members = walk.cache.get(("slots", kind))
+    members = walk.members.get(kind)
     if members is None:
-        members = walk.cache["slots", kind] = slot_members(kind)
+        members = walk.members[kind] = slot_members(kind)
     namespace = own_dict(value)
     if namespace is None:
         payload = [NONE]

@@ -92,19 +92,20 @@ def take_class(walk: Walk, value: type) -> Node:
 
 def take_object(walk: Walk, value: Any) -> Node:
     """An object that is its attributes."""
+    at_work = walk.at_work
     for held in list((own_dict(value) or {}).values()):
-        if _at_work(walk, type(held)):
-            raise Uncapturable(f"it owns a {type(held).__name__}")
+        kind = type(held)
+        working = at_work.get(kind)
+        if working or (working is None and _at_work(walk, kind)):
+            raise Uncapturable(f"it owns a {kind.__name__}")
     return ("obj", [walk.slot(type(value)), *attributes(walk, value)])
 
 
 def _at_work(walk: Walk, kind: type) -> bool:
     """Whether objects of a class are threads or processes: who holds one is more than its attributes."""
-    known = walk.cache.get(("at work", kind))
-    if known is None:
-        names = {f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__}
-        known = walk.cache["at work", kind] = not names.isdisjoint(_AT_WORK)
-    return bool(known)
+    names = {f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__}
+    walk.at_work[kind] = known = not names.isdisjoint(_AT_WORK)
+    return known
 
 
 def take_state(walk: Walk, value: Any) -> Node:

@@ -13,13 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from rearview.state.take.attributes import attributes
+from rearview.state.take.packing import PACK_FROM, packed_dict, packed_sequence
 from rearview.state.take.walk import Taker, Uncapturable, Walk
 from rearview.state.tree import NONE, Node
-
-PACK_FROM = 64
-"""Shorter lists are not worth a packing of their own."""
-
-_CODES: dict[type, str] = {int: "q", float: "d"}
 
 
 def extra(walk: Walk, value: Any) -> int:
@@ -36,7 +32,7 @@ def take_list(walk: Walk, value: list[Any]) -> Node:
     """A list; a long one of numbers or texts packed."""
     items = list.copy(value)
     if len(items) >= PACK_FROM and type(value) is list:
-        packed = pack(walk, "list", items)
+        packed = packed_sequence(walk, "list", items)
         if packed is not None:
             return packed
     return ("list", [*_class(walk, value, list), *walk.slots(items)])
@@ -45,38 +41,20 @@ def take_list(walk: Walk, value: list[Any]) -> Node:
 def take_tuple(walk: Walk, value: tuple[Any, ...]) -> Node:
     """A tuple, also a named one."""
     if len(value) >= PACK_FROM and type(value) is tuple:
-        packed = pack(walk, "tuple", value)
+        packed = packed_sequence(walk, "tuple", value)
         if packed is not None:
             return packed
     return ("tuple", [*_class(walk, value, tuple), *walk.slots(tuple.__iter__(value))])
 
 
-def pack(walk: Walk, container: str, items: list[Any] | tuple[Any, ...]) -> Node | None:
-    """Numbers or texts of one type as bytes."""
-    kinds = set(map(type, items))
-    if len(kinds) != 1:
-        return None
-    kind = kinds.pop()
-    lengths = NONE
-    if kind is str:
-        lengths = walk.blob(array.array("Q", map(len, items)))
-        data = walk.blob("".join(items).encode("utf-8", "surrogatepass"))
-    elif kind is bool:
-        data = walk.blob(bytes(items))
-    elif kind in _CODES:
-        try:
-            data = walk.blob(array.array(_CODES[kind], items))
-        except OverflowError:
-            return None
-    else:
-        return None
-    return ("packed", [walk.slot(container), walk.slot(kind.__name__), walk.slot(len(items)), data, lengths])
-
-
 def _pairs(walk: Walk, value: Any, items: Callable[[Any], Any]) -> list[int]:
+    return walk.slots([part for pair in _items(value, items) for part in pair])
+
+
+def _items(value: Any, items: Callable[[Any], Any]) -> list[tuple[Any, Any]]:
     for _ in range(8):
         try:
-            return walk.slots(part for pair in list(items(value)) for part in pair)
+            return list(items(value))
         except RuntimeError:  # another thread changed it meanwhile
             continue
     raise Uncapturable("it kept changing while it was read")
@@ -88,7 +66,12 @@ def take_dict(walk: Walk, value: dict[Any, Any]) -> Node:
     if isinstance(value, collections.defaultdict):
         head = _class(walk, value, collections.defaultdict)
         return ("defaultdict", [*head, walk.slot(value.default_factory), *_pairs(walk, value, items)])
-    return ("dict", [*_class(walk, value, dict), *_pairs(walk, value, items)])
+    head = _class(walk, value, dict)
+    if len(value) >= PACK_FROM and items is dict.items:
+        packed = packed_dict(walk, head, _items(value, items))
+        if packed is not None:
+            return packed
+    return ("dict", [*head, *_pairs(walk, value, items)])
 
 
 def take_set(walk: Walk, value: set[Any]) -> Node:

@@ -42,6 +42,7 @@ def quiet() -> AbstractContextManager[Any]:
 
 def storage_buffer(walk: Walk, tensor: Any) -> int:
     """The node of a tensor's storage."""
+    torch = sys.modules["torch"]
     storage = tensor.untyped_storage()
     nbytes, address = storage.nbytes(), storage.data_ptr()
     on_cpu = tensor.device.type == "cpu"
@@ -51,17 +52,16 @@ def storage_buffer(walk: Walk, tensor: Any) -> int:
         key = ("cpu", address, nbytes)
     else:
         key = (str(tensor.device), address, nbytes)
-    number = walk.buffer_nodes.get(key)
-    first = number is None
-    if number is None:
-        number = walk.buffer(key, nbytes, storage, address if on_cpu else 0, storage=storage)
-    buffer = walk.buffers[walk.nodes[number][1]]
+    known = len(walk.buffers)
+    number, buffer = walk.memory(key, nbytes, storage, address if on_cpu else 0, storage)
+    if buffer is None:
+        return number
     try:
         version = tensor._version
     except RuntimeError:  # made in inference mode: nobody counts
         version = None
-    frozen = not tensor.requires_grad and tensor.is_leaf and isinstance(tensor, sys.modules["torch"].nn.Parameter)
-    buffer.constant_hint = frozen and (first or buffer.constant_hint)
+    frozen = type(tensor) is not torch.Tensor and not tensor.requires_grad and tensor.is_leaf and isinstance(tensor, torch.nn.Parameter)
+    buffer.constant_hint = frozen and (known < len(walk.buffers) or buffer.constant_hint)
     if version is not None:
         buffer.version = max(buffer.version or 0, version)
     return number

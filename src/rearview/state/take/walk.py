@@ -22,6 +22,8 @@ Omit = Callable[[str, object], bool]
 
 INLINE_BYTES = 4096
 """Packed data up to this size stays in the tree; larger data becomes a buffer, so that it is stored once if it stays the same."""
+SMALL_BYTES = 256
+"""Memory up to this size is copied into the tree: a buffer of its own would cost more than it holds."""
 LONG_TEXT = 1 << 16
 _I64_MIN, _I64_MAX = -(2**63), 2**63 - 1
 
@@ -77,6 +79,10 @@ class Walk:
         self.omit = omit
         self.cache: dict[Hashable, Any] = {}
         """What families remember during one walk."""
+        self.members: dict[type, list[tuple[str, Any]]] = {}
+        """The slots of classes."""
+        self.at_work: dict[type, bool] = {}
+        """Whether objects of a class are threads or processes."""
         self.families = list(families)
         self.adapters = list(adapters)
         self.takers: dict[type, Taker] = {}
@@ -103,8 +109,20 @@ class Walk:
 
     def slots(self, values: Iterable[Any]) -> list[int]:
         """The numbers of several values."""
-        slot = self.slot
-        return [slot(value) for value in values]
+        interned, memo, numbers = self.interned, self.memo, []
+        for value in values:
+            kind = type(value)
+            table = interned.get(kind)
+            if table is not None:
+                number = table.get(value)
+                if number is None:
+                    number = self._atom(value, kind, table)
+            else:
+                number = memo.get(id(value))
+                if number is None:
+                    number = self._meet(value, kind)
+            numbers.append(number)
+        return numbers
 
     def _atom(self, value: Any, kind: type, table: dict[Any, int]) -> int:
         if kind is int:
@@ -162,6 +180,18 @@ class Walk:
             return self.slot(bytes(data))
         address = (ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0) if isinstance(data, bytes) else data.buffer_info()[0]
         return self.buffer(("private", len(self.buffers)), nbytes, data, address, private=True)
+
+    def memory(self, key: Hashable, nbytes: int, owner: object, address: int, storage: Any = None) -> tuple[int, LiveBuffer | None]:
+        """The node of an allocation, the same one for the same key; a small one on this machine is copied into the tree at once."""
+        number = self.buffer_nodes.get(key)
+        if number is not None:
+            kind, payload = self.nodes[number]
+            return number, self.buffers[payload] if kind == "buffer" else None
+        if address and nbytes <= SMALL_BYTES:
+            number = self.buffer_nodes[key] = self.add(("small", ctypes.string_at(address, nbytes)))
+            return number, None
+        number = self.buffer(key, nbytes, owner, address, storage=storage)
+        return number, self.buffers[-1]
 
     def buffer(
         self, key: Hashable, nbytes: int, owner: object, address: int, *, storage: Any = None, private: bool = False
