@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rearview.errors import CheckpointError, Damaged
-from rearview.store import atomic, direct, leases, manifests, references, sweeping, thinning
+from rearview.store import atomic, direct, duplicates, leases, manifests, references, sweeping, thinning
 from rearview.store.layout import Store
 from rearview.store.manifests import ManifestName
 from rearview.store.packs import index as indexes
@@ -93,8 +93,10 @@ def plan(
     words = {name: (why if isinstance(why, str) else why.get(name, "")) or "dropped" for name in dropped}
     reasons = [f"checkpoint {name} of run {name.run} is thinned: {words[name]}" for name in dropped]
     can_punch = direct.can_punch(atomic.temp_name(store.tmp))
-    for index, path in _indexes(store, kept):
-        dead, free = _verdict(store, index, found, can_punch=can_punch)
+    listed = list(_indexes(store, kept))
+    spare = duplicates.spare((index for index, _ in listed), found.chunks)
+    for index, path in listed:
+        dead, free = _verdict(store, index, found, spare.get(index.pack, set()), can_punch=can_punch)
         if not dead:
             continue
         if reason := _too_young(store, index, path, found, grace_s):
@@ -103,10 +105,10 @@ def plan(
         bytes_free += free
         if dead == len(index):
             removed.append(index.pack)
-            reasons.append(f"pack {index.pack[:8]}: no checkpoint refers to it ({free} bytes)")
+            reasons.append(f"pack {index.pack[:8]}: no checkpoint needs it ({free} bytes)")
         elif free >= WORTH_BYTES:
             thinned.append(index.pack)
-            reasons.append(f"pack {index.pack[:8]}: {dead} of {len(index)} chunks are of no checkpoint ({free} bytes)")
+            reasons.append(f"pack {index.pack[:8]}: no checkpoint needs {dead} of its {len(index)} chunks ({free} bytes)")
         else:
             bytes_free -= free
     leftovers = sweeping.leftovers(store, grace_s)
@@ -132,9 +134,9 @@ def _indexes(store: Store, kept: list[str]) -> Iterator[tuple[PackIndex, Path]]:
             kept.append(f"pack {pack[:8]}: {problem}")
 
 
-def _verdict(store: Store, index: PackIndex, found: References, *, can_punch: bool) -> tuple[int, int]:
-    """(chunks that nobody needs, bytes that come free)."""
-    live = [entry for entry in index if entry[0] in found.chunks]
+def _verdict(store: Store, index: PackIndex, found: References, spare: set[bytes], *, can_punch: bool) -> tuple[int, int]:
+    """(chunks that nobody needs here, bytes that come free)."""
+    live = [entry for entry in index if entry[0] in found.chunks and entry[0] not in spare]
     dead = len(index) - len(live)
     if not dead or any(name in found.doubtful for name, _, _ in index):
         return 0, 0
@@ -204,9 +206,12 @@ def _packs(store: Store, what: GcPlan, done: GcDone, wait_s: float) -> None:
         if not path.with_suffix(indexes.INDEX).exists() and path.stem not in waiting:
             done.bytes_freed += sweeping.remove(path)  # whoever wrote it has ended without an index
     found = references.of_manifests(store)
+    condemned = [index for index, path in _indexes(store, done.kept) if path.suffix == indexes.CONDEMNED]
+    needed = {name for index in condemned for name, _, _ in index if name in found.chunks}
+    spare = duplicates.held_elsewhere(store, needed, waiting) if needed else set()
     # Whole packs first: on a full disk they make the room that a new index needs.
     for pack in sorted(waiting, key=lambda pack: pack not in what.packs_removed):
-        _finish(store, pack, found, done, ours=pack in ours)
+        _finish(store, pack, found, spare, done, ours=pack in ours)
 
 
 def _condemn(store: Store, pack: str) -> bool:
@@ -239,7 +244,7 @@ def _writers_done(store: Store, wait_s: float) -> bool:
     return True
 
 
-def _finish(store: Store, pack: str, found: References, done: GcDone, *, ours: bool) -> None:
+def _finish(store: Store, pack: str, found: References, spare: set[bytes], done: GcDone, *, ours: bool) -> None:
     """Settle a condemned pack by what is referred to now."""
     condemned = indexes.condemned_path(store, pack)
     try:
@@ -255,7 +260,7 @@ def _finish(store: Store, pack: str, found: References, done: GcDone, *, ours: b
     if any(name in found.doubtful for name, _, _ in index):
         live = list(index)
     else:
-        live = [entry for entry in index if entry[0] in found.chunks]
+        live = [entry for entry in index if entry[0] in found.chunks and entry[0] not in spare]
     if not live:
         done.bytes_freed += sweeping.remove(indexes.pack_path(store, pack)) + sweeping.remove(indexes.index_path(store, pack))
         done.bytes_freed += sweeping.remove(condemned)

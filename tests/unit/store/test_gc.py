@@ -164,7 +164,7 @@ def test_what_is_needed_again_by_the_end_of_the_wait_stays(store: Store) -> None
     manifests.write(store, third)
     packer.close()
     thread.join()
-    assert result[0].packs_removed == 0
+    assert result[0].kept == []
     assert load(store, third.name) == load(store, second) == {"w": noise(MIB, 1)}
     assert damage(store) == []
 
@@ -180,6 +180,49 @@ def test_a_pack_whose_index_is_about_to_come_stays(store: Store, monkeypatch: py
 
     monkeypatch.setattr(atomic, "publish", gc_before)
     assert load(store, save(store, 1, {"w": noise(MIB, 1)})) == {"w": noise(MIB, 1)}
+
+
+def twins(store: Store, count: int = 2) -> list[manifests.ManifestName]:
+    """Checkpoints with the same bytes by writers that did not see each other."""
+    strangers = [packs.Known(store) for _ in range(count)]
+    for known in strangers:
+        known.refresh()
+    return [save(store, k, {"same": noise(2 * MIB, 1), "own": noise(MIB, 10 + k)}, known=known) for k, known in enumerate(strangers)]
+
+
+def test_bytes_that_are_there_twice_are_kept_once(store: Store) -> None:
+    names = twins(store, 3)
+    assert on_disk(store) == 9 * MIB
+    reading = packs.Known(store)
+    places = [reading.places(ref.digest for ref in manifests.read(store, name).buffers[0].refs()) for name in names]
+    collect(store)
+    collect(store)
+    assert on_disk(store) == 5 * MIB
+    assert damage(store) == []
+    for k, name in enumerate(names):
+        assert load(store, name) == {"same": noise(2 * MIB, 1), "own": noise(MIB, 10 + k)}
+        refs = manifests.read(store, name).buffers[0].refs()
+        assert packs.read_buffer(store, reading, refs) == noise(2 * MIB, 1), f"a reader that still looks at {places[k]}"
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_the_only_good_copy_stays(store: Store, which: int) -> None:
+    names = twins(store)
+    (pack, *_) = [sorted(sweeping.packs_with(store, index.INDEX))[which]]
+    ref = manifests.read(store, names[0]).buffers[0].refs()[0]
+    path = index.pack_path(store, pack)
+    at = next(offset for name, offset, _ in index.read(index.index_path(store, pack)) if name == ref.digest)
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(b"?")
+    collect(store)
+    good = [
+        one
+        for one in sweeping.packs_with(store, index.INDEX)
+        for name, offset, size in index.read(index.index_path(store, one))
+        if name == ref.digest and packs.digest(index.pack_path(store, one).read_bytes()[offset : offset + size]) == name
+    ]
+    assert good, "a copy that is damaged stands for no other"
 
 
 def test_one_gc_at_a_time(store: Store) -> None:

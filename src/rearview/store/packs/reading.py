@@ -64,19 +64,23 @@ class ChunkReader:
     def many(self, wanted: Iterable[tuple[Sequence[ChunkRef], memoryview]], verify: bool = True) -> None:
         """Several buffers at once: what is neighbours on disk is read together, whichever buffer it belongs to."""
         parts = [part for refs, dest in wanted for part in _split(refs, dest)]
+        places = self._places(parts)
         try:
-            self._read(parts, verify)
-        except FileNotFoundError:  # a pack went while we looked: its chunks may be elsewhere by now
+            self._read(parts, places, verify)
+        except Damaged:
             self.known.refresh()
-            try:
-                self._read(parts, verify)
-            except FileNotFoundError as problem:
-                raise Damaged(f"{problem.filename} is missing: it was removed, or the copy of the store is incomplete") from problem
+            now = self._places(parts)
+            if now == places:
+                raise
+            self._read(parts, now, verify)  # gc took that copy while we read: there is another
 
-    def _read(self, parts: list[tuple[ChunkRef, memoryview]], verify: bool) -> None:
+    def _places(self, parts: list[tuple[ChunkRef, memoryview]]) -> dict[bytes, Place]:
         places = self.known.places(ref.digest for ref, _ in parts)
         for ref, _ in parts:
             self._must_be_there(ref, places.get(ref.digest))
+        return places
+
+    def _read(self, parts: list[tuple[ChunkRef, memoryview]], places: dict[bytes, Place], verify: bool) -> None:
         blocks = _blocks(parts, places)
         total = sum(block.size for block in blocks)
         if total < _ALONE_BYTES or self._threads < 2:
@@ -135,7 +139,11 @@ class ChunkReader:
             file = self._files.get(pack)
             if file is None:
                 path = indexes.pack_path(self.store, pack)
-                file = self._files[pack] = _File(os.open(path, os.O_RDONLY | os.O_CLOEXEC), direct.open_direct(path))
+                try:
+                    cached = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                except OSError as problem:
+                    raise Damaged(f"pack {pack} cannot be opened: {problem.strerror}; restore {path.name} from a copy") from problem
+                file = self._files[pack] = _File(cached, direct.open_direct(path))
             return file
 
     def close(self) -> None:
