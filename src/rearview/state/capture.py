@@ -14,7 +14,7 @@ from rearview.state.buffers import LiveBuffer
 from rearview.state.places import Places
 from rearview.state.take import arrays, functions, modules, objects, plain, tensors
 from rearview.state.take.walk import Adapter, Missing, Omit, Uncapturable, Walk
-from rearview.state.tree import RootKey, Tree
+from rearview.state.tree import NONE, RootKey, Tree
 
 __all__ = ["Adapter", "Captured", "LiveBuffer", "Missing", "Uncapturable", "capture"]
 
@@ -31,7 +31,7 @@ class Captured:
     missing: list[Missing]
     """What it does not hold."""
     pickled: list[str]
-    """What it holds as a pickle."""
+    """What is put back by its own code for being pickled."""
     places: Places
     buffer_nodes: list[int]
     alive: list[object] = field(default_factory=list, repr=False)
@@ -59,7 +59,7 @@ def capture(roots: Mapping[RootKey, object], *, adapters: Sequence[Adapter] = ()
         walk.tree,
         walk.buffers,
         walk.missing,
-        [walk.where(number) for number in walk.pickled],
+        _outermost(walk),
         walk.places,
         [number for number in walk.buffer_nodes.values() if walk.nodes[number][0] == "buffer"],
         walk.keep,
@@ -73,3 +73,16 @@ def _walked(roots: Mapping[RootKey, object], adapters: Sequence[Adapter], omit: 
         for key, value in roots.items():
             walk.root(key, value)
     return walk
+
+
+def _outermost(walk: Walk) -> list[str]:
+    """What is put back by its own code for being pickled, without what that holds in turn."""
+    among = set(walk.pickled)
+    found: list[str] = []
+    for number in walk.pickled:
+        above = walk.parents[number]
+        while above != NONE and above not in among:
+            above = walk.parents[above]
+        if above == NONE:
+            found.append(walk.where(number))
+    return found

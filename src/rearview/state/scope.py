@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from rearview.state import frames as variables
-from rearview.state.take.objects import named
+from rearview.state.take.objects import found, named
 from rearview.state.tree import RootKey
 
 _OURS = __name__.partition(".")[0]
 _NOTEBOOK = frozenset(("In", "Out", "get_ipython", "exit", "quit", "open", "_dh", "_ih", "_oh", "_", "__", "___", "_i", "_ii", "_iii"))
+_FUNCTION_PARTS = ("__defaults__", "__kwdefaults__", "__dict__")
+_PLAIN = (int, float, str, bool, bytes, complex, type(None), type)
 _NOTEBOOK_HISTORY = re.compile(r"_i?\d+")
 _CODE = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType,
@@ -55,9 +57,13 @@ def bind(frames: Sequence[types.FrameType], values: Mapping[RootKey, object]) ->
         elif key[0] == "global":
             _bind_global(frames, str(key[1]), str(key[2]), value)
         elif key[0] == "class":
-            owner = _class_at(str(key[1]), str(key[2]))
-            if owner is not None and vars(owner).get(str(key[3])) is not value:
+            owner = found(str(key[1]), str(key[2]))
+            if isinstance(owner, type) and vars(owner).get(str(key[3])) is not value:
                 type.__setattr__(owner, str(key[3]), value)
+        elif key[0] == "function":
+            function = found(str(key[1]), str(key[2]))
+            if isinstance(function, types.FunctionType) and getattr(function, str(key[3])) is not value:
+                setattr(function, str(key[3]), value)
     for depth, bound in by_frame.items():
         if not variables.is_module(frames[depth]):
             variables.assign(frames[depth], bound)
@@ -110,6 +116,17 @@ def _take_module(roots: dict[RootKey, object], name: str, module: types.ModuleTy
     for value in list(vars(module).values()):
         if isinstance(value, type) and value.__module__ == name:
             _take_class(roots, name, value, seen)
+        elif isinstance(value, types.FunctionType) and value.__module__ == name:
+            _take_function(roots, value)
+
+
+def _take_function(roots: dict[RootKey, object], function: types.FunctionType) -> None:
+    """What a function remembers: attributes, and defaults that can change (`def step(x, seen=[])`)."""
+    for part in _FUNCTION_PARTS:
+        held = getattr(function, part)
+        values = held.values() if isinstance(held, dict) else held or ()
+        if any(type(value) not in _PLAIN or part == "__dict__" for value in values):
+            roots["function", function.__module__, function.__qualname__, part] = held
 
 
 def _take_variables(roots: dict[RootKey, object], module: str, namespace: Mapping[str, Any]) -> None:
@@ -130,10 +147,12 @@ def _take_class(roots: dict[RootKey, object], module: str, owner: type, seen: se
     for name, value in list(vars(owner).items()):
         if isinstance(value, type) and value.__module__ == module and value.__qualname__.startswith(owner.__qualname__ + "."):
             _take_class(roots, module, value, seen)
-        elif not _is_data(name, value):
-            continue
-        else:
+        elif _is_data(name, value):
             roots["class", module, owner.__qualname__, name] = value
+        else:
+            function = getattr(value, "__func__", value)
+            if isinstance(function, types.FunctionType) and function.__module__ == module:
+                _take_function(roots, function)
 
 
 def _is_data(name: str, value: Any) -> bool:
@@ -153,10 +172,3 @@ def _left_out(value: Any) -> bool:
     if isinstance(module, str) and module.partition(".")[0] == _OURS and not module.startswith(f"{_OURS}.testing"):
         return True
     return isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)) and named(value) is not None
-
-
-def _class_at(module: str, qualname: str) -> type | None:
-    at: Any = sys.modules.get(module)
-    for part in qualname.split("."):
-        at = getattr(at, part, None)
-    return at if isinstance(at, type) else None

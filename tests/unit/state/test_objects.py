@@ -492,3 +492,38 @@ def test_exceptions_and_modules() -> None:
     assert back["m"] is re
     assert back["s"] == [re, time]
     assert back["e"].args == ("k",)
+
+
+def test_objects_of_other_libraries_are_put_back_by_their_own_code_and_named() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1, 2, 3], "b": ["x", None, "z"]})
+    captured = capture(roots(frame=frame, n=1))
+    assert captured.missing == []
+    assert captured.pickled != []
+    assert all(where.startswith("frame") for where in captured.pickled)
+    kept = Kept(captured)
+    copy = frame.copy()
+    frame.loc[0, "a"] = 99
+    back = plan(kept.tree, roots(frame=frame), kept).apply()["given", "frame"]
+    assert back is frame
+    assert back.equals(copy)
+    assert plan(kept.tree, {}, kept).apply()["given", "frame"].equals(copy)
+
+
+def test_what_is_rearviews_own_stays_and_lacks_nowhere() -> None:
+    import rearview.config
+
+    ours = rearview.config.__class__
+    o = {"mine": [1], "ours": Kept.__mro__, "kind": ours}
+    held = types.SimpleNamespace(x=1)
+    from rearview.record.loops import Node as Loop
+
+    loop = Loop.__new__(Loop)
+    o["loop"] = loop
+    captured = capture(roots(o=o, held=held))
+    assert captured.missing == []
+    kept = Kept(captured)
+    o["mine"].append(2)
+    back = plan(kept.tree, roots(o=o), kept).apply()["given", "o"]
+    assert back["loop"] is loop
+    assert back["mine"] == [1]

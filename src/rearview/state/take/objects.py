@@ -15,6 +15,7 @@ from typing import Any
 from rearview.state.take.attributes import attributes, own_dict, plain_layout
 from rearview.state.take.walk import Taker, Uncapturable, Walk
 from rearview.state.tree import Node
+from rearview.store.encoding import type_name
 
 _LIVE_TYPES: dict[str, str] = {
     "threading.Thread": "a thread",
@@ -28,6 +29,10 @@ _LIVE_TYPES: dict[str, str] = {
     "multiprocessing.pool.Pool": "it owns processes",
 }
 """Objects that are more than their attributes, by class."""
+
+_OURS = __name__.partition(".")[0]
+_OWN_PROTOCOLS = frozenset((*sys.stdlib_module_names, "torch", "numpy"))
+"""Libraries whose objects are known; of any other it is said that they are put back by their own code for being pickled."""
 
 _AT_WORK = ("threading.Thread", "multiprocessing.process.BaseProcess", "concurrent.futures._base.Executor", "subprocess.Popen")
 
@@ -134,6 +139,8 @@ def take_reduced(walk: Walk, value: Any) -> Node:
     answer = reduced(value)
     if isinstance(answer, str):
         return ("ref", [walk.slot(_module_of(value, answer)), walk.slot(answer)])
+    if type(value).__module__.partition(".")[0] not in _OWN_PROTOCOLS:
+        walk.pickled.append(walk.at)
     function, args, state, items, pairs, setter = [*answer, None, None, None, None][:6]
     parts = [type(value), function, args, state, None if items is None else list(items), None if pairs is None else list(pairs), setter]
     walk.keep.append(parts)
@@ -145,6 +152,11 @@ def _module_of(value: Any, name: str) -> str:
     if found(module, name) is not value:
         raise Uncapturable(f"it says it is {module}.{name}, which is something else")
     return str(module)
+
+
+def _take_ours(walk: Walk, value: Any) -> Node:
+    """Something of rearview's own: it stays, and is nothing that a state lacks."""
+    return ("live", walk.slots((type_name(value), "rearview's own")))
 
 
 def _kept_live(why: str) -> Taker:
@@ -170,6 +182,8 @@ def decide(kind: type) -> Taker:
         if why is not None:
             return _kept_live(why)
     package = kind.__module__.partition(".")[0]
+    if package == _OURS and not kind.__module__.startswith(f"{_OURS}.testing"):
+        return _take_ours
     if package in _LIVE_PACKAGES or kind.__module__.startswith("torch.utils.tensorboard"):
         return _kept_live(f"an object of {package} reaches outside the program")
     if kind in copyreg.dispatch_table or kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
