@@ -28,6 +28,7 @@ IDLE_S = 5.0
 FORK_WAIT_S = 1.0
 """How long a fork lets the call under way finish, so that the child finds the object whole. A long one is not waited for."""
 _LOOK_AGAIN_S = 0.002
+_GONE_S = 0.1
 CALL_BYTES = 256
 """What a call without any large argument counts."""
 
@@ -101,6 +102,9 @@ class Queue:
         self._running = threading.Lock()
         """Held while a call runs."""
         self._runner: int | None = None
+        self._under_way = 0
+        """The number of the call that runs, or ran last."""
+        self._too_long = -1
         self._bytes = 0
         self._put = 0
         self._made = 0
@@ -193,7 +197,7 @@ class Queue:
                 call = self._waiting.popleft() if self._waiting else None
             if call is None:
                 return False
-            self._runner = threading.get_ident()
+            self._runner, self._under_way = threading.get_ident(), call.number
             try:
                 call.value = call.run()
             except BaseException as problem:
@@ -247,14 +251,16 @@ class Queue:
 
     # -- rest, fork, failure -----------------------------------------------------------------------------------------------
 
-    def rest(self) -> None:
+    def rest(self, patience_s: float | None = None) -> None:
         """End the thread after the call under way. What waits stays; the next call, `drain` or the exit goes on with it."""
         with self._changed:
             thread, self._thread = self._thread, None
             self._stop.set()
             self._changed.notify_all()
         if thread is not None and thread is not threading.current_thread():
-            thread.join()
+            thread.join(patience_s)
+            if not thread.is_alive():
+                _wait_until_gone(thread.native_id)
 
     def give_up(self) -> int:
         """Drop what waits; how many calls that were."""
@@ -267,14 +273,22 @@ class Queue:
             return dropped
 
     def before_fork(self) -> bool:
-        """Bring the queue into a state that a child can be born in; whether no call is under way."""
-        mine = self._runner == threading.get_ident()
-        still = not mine and self._running.acquire(timeout=FORK_WAIT_S)
+        """Rest, and bring the queue into a state that a child can be born in; whether no call is under way."""
+        if self._runner == threading.get_ident():  # a call of ours forks
+            still = False
+        else:
+            until = time.monotonic() + (0.0 if self._under_way == self._too_long else FORK_WAIT_S)
+            self.rest(max(0.0, until - time.monotonic()))
+            still = self._running.acquire(timeout=max(0.0, until - time.monotonic()))
+            if not still:
+                self._too_long = self._under_way  # the next fork does not wait for it again
         self._changed.acquire()
         return still
 
     def after_fork_in_parent(self, still: bool) -> None:
         """Go on."""
+        if self._waiting:
+            self._ensure()
         self._changed.release()
         if still:
             self._running.release()
@@ -308,6 +322,13 @@ class Queue:
         """Raise what a background call raised, here, as it was."""
         if self._error is not None and (error := self.take_error()) is not None:
             raise error
+
+
+def _wait_until_gone(native_id: int | None) -> None:
+    """A thread that Python has joined may still be on its way out; a fork must not count it."""
+    until = time.monotonic() + _GONE_S
+    while os.path.exists(f"/proc/self/task/{native_id}") and time.monotonic() < until:
+        time.sleep(0.0005)
 
 
 def _nothing() -> None:

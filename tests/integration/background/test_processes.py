@@ -82,8 +82,7 @@ if child == 0:
 slow.add("after")
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 """
-    done = python(program, timeout=60, check=True)
-    assert done.stderr == "" or "run" in done.stderr
+    python(program, timeout=60, check=True)
     assert lines(project) == [f"parent {k}" for k in range(40)] + ["after"]
     assert lines(project, "child.txt") == [f"child {k}" for k in range(5)]
 
@@ -108,11 +107,11 @@ release = threading.Event()
 long = rv.background(lambda: release.wait(60))
 handle = long()
 while long._rearview.queue.waiting_bytes and not long._rearview.queue._runner: time.sleep(0.001)
-begin = time.monotonic()
-child = os.fork()
-if child == 0:
-    os._exit(0 if time.monotonic() - begin < 30 else 1)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+for _ in range(100):   # it waits a moment for it, once
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert not handle.done()
 release.set()
 assert handle.result() is True
