@@ -81,6 +81,8 @@ class Following:
 
     def nested_advanced(self, nested: Level) -> None:
         """An iteration of a nested loop ended."""
+        if self._keeping.grows:
+            self._keeping.first_step_ended(self._scope, self.period)
         agreement = self._keeping.agreement
         if agreement is None:
             if self._inside_due():

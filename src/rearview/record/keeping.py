@@ -52,6 +52,8 @@ class Keeping:
         self.agreement = Agreement(recorder.store, recorder.run, recorder.attempt, recorder.rank or 0) if several else None
         """With the other ranks, if there are any."""
         self.stopped = False
+        self.grows = False
+        """Nothing but the beginning of a first main loop was seen: how large a state is will be known after its first step."""
         self.inside_due_at = time.monotonic() + self.settings["risk"]
         self._results: list[Job] = []
         self._current: tuple[Node, int] | None = None
@@ -87,11 +89,20 @@ class Keeping:
     def main_begins(self, scope: Scope, period: AdaptivePeriod) -> None:
         """The main loop is about to begin: what is there now says how large a checkpoint will be, at the least."""
         self.outputs.loop_begins()
-        if period.k == 0:
-            captured = capture(scope.roots(), adapters=[positions.Iterators()])
-            size = sum(buffer.nbytes for buffer in captured.buffers)
-            period.expect(size, staging.copy_speed() / _PASSES)
-            self.materializer.prepare(size)
+        self.grows = period.k == 0
+        if self.grows:
+            self._expect(scope, period)
+
+    def first_step_ended(self, scope: Scope, period: AdaptivePeriod) -> None:
+        """Optimizers have made their state by now, and there are gradients: several times what there was before."""
+        self.grows = False
+        self._expect(scope, period)
+
+    def _expect(self, scope: Scope, period: AdaptivePeriod) -> None:
+        captured = capture(scope.roots(), adapters=[positions.Iterators()])
+        size = sum(buffer.nbytes for buffer in captured.buffers)
+        period.expect(size, staging.copy_speed() / _PASSES)
+        self.materializer.prepare(size)
 
     def _say_once(self, sentence: str) -> None:
         if sentence not in self._said:

@@ -61,8 +61,8 @@ class Job:
     stall_s: float = 0.0
     lost_s: float = 0.0
     problem: Exception | None = None
-    refs: dict[Any, list[ChunkRef]] = field(default_factory=dict)
-    """Buffer key -> its chunks, once written."""
+    kept: dict[Any, tuple[Buffer, list[ChunkRef]]] = field(default_factory=dict)
+    """Buffer key -> what the manifest says of it, and its chunks, once written."""
     done: threading.Event = field(default_factory=threading.Event)
     written: bool = False
 
@@ -225,6 +225,7 @@ class Materializer:
                 tree = trees.encode(job.captured.tree)
                 key = objects.put(self.store, tree, durable=True)
                 files = job.files(lambda data: objects.put(self.store, data, durable=True))
+                roots = described(job.captured, entries)
                 stats = {
                     **job.manifest.stats,
                     "stall_s": job.stall_s,
@@ -234,7 +235,6 @@ class Materializer:
                     "new_bytes": written.new_bytes + len(tree),
                     "total_bytes": sum(entry.nbytes for entry in entries) + len(tree),
                 }
-                roots = described(job.captured, entries)
                 job.manifest = replace(
                     job.manifest, tree=key, tree_bytes=len(tree), buffers=tuple(entries), roots=roots, files=files, stats=stats
                 )
@@ -244,27 +244,31 @@ class Materializer:
         for k, buffer in enumerate(job.captured.buffers):
             if not buffer.private and not job.is_second:
                 self.changes.kept(buffer, refs[k])
-            job.refs[buffer.key] = refs[k]
+            job.kept[buffer.key] = entries[k], refs[k]
         job.written = True
         job.lost_s = job.stall_s + (time.thread_time() - cpu)
 
     def _entries(self, job: Job, packer: Packer) -> tuple[list[Buffer], list[list[ChunkRef]]]:
         entries, every = [], []
         for k, buffer in enumerate(job.captured.buffers):
-            constant = k in job.expected or buffer.constant_hint
+            entry: Buffer | None = None
             if k in job.staged:
-                refs = packer.add(job.staged[k], constant)
+                refs = packer.add(job.staged[k], buffer.constant_hint)
             else:
                 if k in job.same_as:
                     assert job.first is not None
-                    refs = job.first.refs[buffer.key]
+                    entry, refs = job.first.kept[buffer.key]
                 else:
                     refs = self._prove(buffer, job.expected[k])
                 if packer.missing(refs):  # removed from the store meanwhile: the next checkpoint writes it anew
                     self.changes.forget(buffer)
                     raise _Void
+            if entry is None:
+                constant = k in job.expected or buffer.constant_hint
+                chunks = tuple(ref.digest.hex() for ref in refs)
+                entry = Buffer(buffer.nbytes, buffer_digest(refs), constant, buffer.where, chunks)
             every.append(refs)
-            entries.append(Buffer(buffer.nbytes, buffer_digest(refs), constant, buffer.where, tuple(ref.digest.hex() for ref in refs)))
+            entries.append(entry)
         return entries, every
 
     def _prove(self, buffer: Any, expected: list[ChunkRef]) -> list[ChunkRef]:

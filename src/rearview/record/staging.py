@@ -6,8 +6,11 @@ lock), else a plain one.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 import mmap
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -17,7 +20,10 @@ PAGE = mmap.PAGESIZE
 SMALL = 64 << 10
 """Buffers below this are laid side by side; larger ones begin at a page, as direct writes need it."""
 _LINE = 64
-_HUGE = 2 << 20
+_GROWTH = 4
+"""A model becomes four times as much: two averages for each parameter, and its gradient."""
+_TOUCHED = 32 << 20
+"""At once: the program is not kept from its own memory for long."""
 _LARGE = 1 << 20
 _FEW_THREADS = 2
 _POPULATE_WRITE = 23
@@ -36,27 +42,22 @@ class Buffer(Protocol):
 
 
 class Arena:
-    """One stretch of memory, grown when it must be."""
+    """One stretch of memory, grown when it must be. Not there in a forked child: it would keep every page of it alive twice."""
 
     def __init__(self) -> None:
         self._map: mmap.mmap | None = None
         self._tensor: Any = None
-
-    @property
-    def size(self) -> int:
-        """Bytes held."""
-        return len(self._map) if self._map is not None else 0
+        self._process = 0
+        self.size = 0
+        """Bytes that were used so far: what is reserved beyond takes no memory."""
 
     def room(self, size_bytes: int) -> memoryview:
         """Memory of at least this size. What was there before is gone."""
-        if self._map is None or len(self._map) < size_bytes:
+        if self._map is None or len(self._map) < size_bytes or self._process != os.getpid():
             self.release()
-            self._map = mmap.mmap(-1, max(-(-size_bytes // PAGE) * PAGE, PAGE))
-            if len(self._map) >= _HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
-                try:
-                    self._map.madvise(mmap.MADV_HUGEPAGE)  # the first copy into it meets fewer page faults
-                except OSError:
-                    pass
+            self._map = _reserve(size_bytes)
+            self._process = os.getpid()
+        self.size = max(self.size, size_bytes)
         return memoryview(self._map)
 
     def tensor(self) -> Any:
@@ -75,17 +76,36 @@ class Arena:
 
     def touch(self, size_bytes: int) -> None:
         """Have the memory at hand before it is needed: its first use costs many times a copy. For a thread that has time."""
-        self.room(size_bytes)
+        used = self.size
+        memory = self.room(size_bytes)  # held on to: the training thread may want other memory meanwhile
         if sys.platform == "linux":
             madvise = ctypes.CDLL(None).madvise
             madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-            base = self.address()
-            for at in range(0, self.size, _HUGE * 16):
-                madvise(base + at, min(_HUGE * 16, self.size - at), _POPULATE_WRITE)
+            base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+            first, end = used // PAGE * PAGE, -(-size_bytes // PAGE) * PAGE
+            for at in range(first, end, _TOUCHED):
+                madvise(base + at, min(_TOUCHED, end - at), _POPULATE_WRITE)
 
     def release(self) -> None:
         """Give the memory back, as soon as nobody looks at it."""
         self._map = self._tensor = None
+        self.size = 0
+
+
+def _reserve(size_bytes: int) -> mmap.mmap:
+    """Addresses for more than is asked for: a state grows when optimizers make theirs and gradients come, and what was touched is kept."""
+    size = max(-(-size_bytes // PAGE) * PAGE, PAGE)
+    if sys.platform == "win32":
+        return mmap.mmap(-1, size)
+    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS  # shared pages cost twice as much to have
+    try:
+        memory = mmap.mmap(-1, _GROWTH * size, flags=private | getattr(mmap, "MAP_NORESERVE", 0))
+    except (OSError, ValueError, OverflowError):
+        memory = mmap.mmap(-1, size, flags=private)
+    if hasattr(mmap, "MADV_DONTFORK"):
+        with contextlib.suppress(OSError):
+            memory.madvise(mmap.MADV_DONTFORK)
+    return memory
 
 
 def layout(sizes: Sequence[int]) -> tuple[list[int], int]:
@@ -153,10 +173,14 @@ def available_bytes() -> int | None:
     return None
 
 
+@functools.cache
 def copy_speed() -> float:
-    """Bytes a second that a copy makes here, from a quick try."""
+    """Bytes a second that a copy makes here, from a quick try into memory that was used before."""
     size = 8 << 20
     source, target = bytearray(size), bytearray(size)
-    began = time.perf_counter()
-    target[:] = source
-    return size / max(time.perf_counter() - began, 1e-6)
+    taken = 1.0
+    for _ in range(2):
+        began = time.perf_counter()
+        target[:] = source
+        taken = max(time.perf_counter() - began, 1e-6)
+    return size / taken
