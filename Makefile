@@ -38,7 +38,7 @@ bench: $(VENV)/.ready  ## every benchmark, one JSON object a line
 
 long: $(VENV)/.ready  ## the long reliability runs (hours); prints totals
 	REARVIEW_TEST_LONG=1 REARVIEW_TEST_KILLS=1000 REARVIEW_TEST_STATES=1000 REARVIEW_TEST_EXAMPLES=100000 \
-	REARVIEW_TEST_FUZZ=1000000 REARVIEW_TEST_FLIPS=100000 REARVIEW_TEST_WRITERS=24x50000 \
+	REARVIEW_TEST_FUZZ=1000000 REARVIEW_TEST_FLIPS=100000 REARVIEW_TEST_WRITERS=24x50000 REARVIEW_TEST_RESUME_KILLS=30 \
 	$(PYTEST) --ignore=tests/docs
 
 wheel: $(VENV)/.ready  ## build dist/*.whl and look at what is in it
