@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs
 from rearview.state.put.objects import adopt
-from rearview.state.take.tensors import CONJ, HISTORY, NEG, REQUIRES_GRAD
+from rearview.state.take.tensors import CONJ, HISTORY, NEG, REQUIRES_GRAD, UNKNOWN
 from rearview.state.tree import NONE
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Tensor(InPlace):
             if isinstance(live, torch_().nn.parameter.UninitializedTensorMixin):
                 live.__class__ = live.cls_to_become
             _point(live, layout, target, offset)
-            if live.requires_grad != bool(flags & REQUIRES_GRAD):
+            if live.requires_grad != bool(flags & REQUIRES_GRAD) and not flags & UNKNOWN:
                 live.requires_grad_(bool(flags & REQUIRES_GRAD))
             return live
         plain = layout.over(target.torch_storage(), offset)

@@ -50,7 +50,7 @@ def take_attrs(leave: tuple[str, ...] = ()) -> Taker:
     def take(walk: Walk, value: dict[str, Any]) -> Node:
         if type(value) is not dict:
             raise Uncapturable("a __dict__ that is not a dict")
-        items = list(value.items())
+        items = walk.without(list(value.items()), ".{}".format)
         if not left:
             return ("attrs", [NONE, *walk.slots([part for item in items for part in item])])
         return ("attrs", [walk.slot(leave), *walk.slots([part for item in items if item[0] not in left for part in item])])

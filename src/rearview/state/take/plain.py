@@ -48,7 +48,7 @@ def take_tuple(walk: Walk, value: tuple[Any, ...]) -> Node:
 
 
 def _pairs(walk: Walk, value: Any, items: Callable[[Any], Any]) -> list[int]:
-    return walk.slots([part for pair in _items(value, items) for part in pair])
+    return walk.slots([part for pair in walk.without(_items(value, items), "[{!r}]".format) for part in pair])
 
 
 def _items(value: Any, items: Callable[[Any], Any]) -> list[tuple[Any, Any]]:

@@ -18,7 +18,8 @@ from rearview.state.take.walk import Missing, Taker, Uncapturable, Walk
 from rearview.state.tree import NONE, Node
 from rearview.store.encoding import type_name
 
-REQUIRES_GRAD, HISTORY, CONJ, NEG, RETAINS_GRAD = 1, 2, 4, 8, 16
+REQUIRES_GRAD, HISTORY, CONJ, NEG, RETAINS_GRAD, UNKNOWN = 1, 2, 4, 8, 16, 32
+"""Flags of a tensor. UNKNOWN: a test left out whether it requires a gradient."""
 
 _TAKE_ATTRS = take_attrs()
 
@@ -103,6 +104,8 @@ def take_tensor(walk: Walk, tensor: Any) -> Node:
         return _take_quantized(walk, tensor)
     kind, attributes = _class_and_attributes(walk, tensor)
     flags = _flags(tensor)
+    if walk.omit is not None and walk.omit(walk.where(walk.at) + ".requires_grad", tensor):
+        flags |= UNKNOWN
     if tensor.device.type == "meta":
         return ("meta", [kind, layout(walk, tensor), walk.slot(flags), attributes])
     try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rearview.state.buffers import LiveBuffer
-from rearview.state.places import Places
+from rearview.state.places import Places, root_text
 from rearview.state.tree import FIRST, NONE, Node, RootKey, Tree
 from rearview.store.encoding import type_name
 
@@ -85,7 +85,7 @@ class Walk:
         """Whether objects of a class are threads or processes."""
         self.families = list(families)
         self.adapters = list(adapters)
-        self.takers: dict[type, Taker] = {}
+        self.takers: dict[type, Taker] = {_LeftOut: _take_left_out}
         for family in self.families:
             self.takers.update(family.takers())
         for adapter in self.adapters:  # they know better, also about types that a family names
@@ -208,9 +208,18 @@ class Walk:
 
     # Walking
 
+    def without(self, items: list[tuple[Any, Any]], label: Callable[[Any], str]) -> list[tuple[Any, Any]]:
+        """The entries of a dict, without those that a test leaves out on purpose (they stay live)."""
+        if self.omit is None:
+            return items
+        where = self.where(self.at)
+        return [(key, _LEFT_OUT if self.omit(where + label(key), value) else value) for key, value in items]
+
     def root(self, key: RootKey, value: object) -> None:
         """Take a root and everything that it reaches."""
         self.at = NONE
+        if self.omit is not None and self.omit(root_text(key), value):
+            value = _LEFT_OUT
         self.tree.roots[key] = self.slot(value)
         self.drain()
 
@@ -238,6 +247,17 @@ class Walk:
     def where(self, number: int) -> str:
         """How a node is called in messages."""
         return self.places.of(number)
+
+
+class _LeftOut:
+    """Stands for what a test leaves out."""
+
+
+_LEFT_OUT = _LeftOut()
+
+
+def _take_left_out(_walk: Walk, _value: Any) -> Node:
+    raise Uncapturable("left out")
 
 
 def _taker_of(adapter: Adapter) -> Taker:
