@@ -124,7 +124,7 @@ def augmenter(own):
     def augment(x):
         nonlocal count
         count += 1
-        return x + 0.01 * own.normal() + 1e-3 * (count % 3)
+        return x + 0.01 * own.normal() + 1e-3 * (count % 4)
 
     return augment
 
@@ -142,7 +142,7 @@ side_loader = DataLoader(Numbers(20), batch_size=2, sampler=sampler)
 table = np.zeros(8)
 seen = {"steps": 0, "losses": []}
 plan, smoothed = Plan(), Smoothed()
-turns, letters = itertools.count(10), itertools.cycle([0.1, 0.2, 0.3])
+turns, letters = itertools.count(10), itertools.cycle([0.1, 0.2, 0.3, 0.4])
 stream = numbers()
 augment = augmenter(np.random.RandomState(8))
 shown = 0.0
@@ -202,4 +202,5 @@ if __name__ == "__main__":
     flags = [p.requires_grad for p in net.parameters()], [m.training for m in net.modules()], opt.param_groups[0]["betas"]
     fingerprint.show(ema.state_dict(), scaler.state_dict(), table, seen, vars(plan), smoothed.value, ends, shown, flags)
     print(settings.warmup, settings.Counter.calls, next(turns), next(letters), next(stream), noise.random(), flush=True)
-    print(torch.rand((), generator=jitter).item(), sampler.random.random(), augment(0.0), random.random(), flush=True)
+    print(torch.rand((), generator=jitter).item(), torch.rand((), generator=loader.generator).item(), augment(0.0), flush=True)
+    print(sampler.random.random(), random.random(), flush=True)

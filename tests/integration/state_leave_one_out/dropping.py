@@ -124,7 +124,6 @@ def unsettled(kind: str) -> Callable[[], None]:
         original = Iterators.settle
 
         def settle(self: Any) -> list[str]:
-            assert [state for _, state in self._waiting if state["kind"] == kind]
             self._waiting = [pair for pair in self._waiting if pair[1]["kind"] != kind]
             return original(self)
 
@@ -152,6 +151,12 @@ def _optimizer_state(main: Any, was: dict[Any, Any]) -> None:
     main.opt.state.update(was)
 
 
+def _loaders_generator() -> None:
+    """It is an object of the program, and part of the position in the loader."""
+    unrestored(lambda m: m.loader.generator.get_state(), lambda m, was: m.loader.generator.set_state(was))()
+    position(lambda shape: shape.update(samplers=[shape["samplers"][0], {}]))()
+
+
 WITHOUT: dict[str, Callable[[], None]] = {
     "Python's random stream": stream("python"),
     "NumPy's global stream": stream("numpy"),
@@ -166,7 +171,7 @@ WITHOUT: dict[str, Callable[[], None]] = {
         lambda m: _cell(m, "own").cell_contents.get_state(), lambda m, was: _cell(m, "own").cell_contents.set_state(was)
     ),
     "a torch generator": unrestored(lambda m: m.jitter.get_state(), lambda m, was: m.jitter.set_state(was)),
-    "the loader's generator": unrestored(lambda m: m.loader.generator.get_state(), lambda m, was: m.loader.generator.set_state(was)),
+    "the loader's generator": _loaders_generator,
     "parameters": tensors(lambda m: list(m.net.parameters())),
     "buffers": tensors(lambda m: [m.net.norm.running_mean, m.net.norm.running_var]),
     "a buffer that is not persistent": tensors(lambda m: [m.net.drift]),

@@ -57,6 +57,6 @@ def test_left_out(name: str, recorded: Recorded, nursery: Nursery) -> None:
     done = recorded.resumed(nursery, f"{DROPPING}\nWITHOUT[{name!r}]()\n")
     if done.code == 0:
         assert done.lines, "the program began again"
-        assert done.lines[-4:] != recorded.whole.lines[-4:], f"{name} was left out, and nobody noticed"
+        assert done.lines[-5:] != recorded.whole.lines[-5:], f"{name} was left out, and nobody noticed"
     else:
         assert "AssertionError" not in done.stderr, done.stderr

@@ -132,6 +132,8 @@ class _Rebuilding:
             self.check([(index, again) for (_, _, index), again in pairs])
             tasks = [(worker, number, again if index is None else index) for (worker, number, index), again in pairs]
             self.settle()
+            if ended:
+                rest = iter(())  # asking it for more would draw once more
         count = self.loader.num_workers
         onwards = position.get("next", received) % count
         owners = [worker for worker, _, _ in tasks] if self.same else []
