@@ -29,6 +29,8 @@ SECOND_ROOM = 64 << 20
 """The second part of a checkpoint may take this much beside the first."""
 _MARGIN = 256 << 20
 _SAMPLE = 4096
+_COMPARED_WHOLE = 64 << 20
+"""So much is compared byte by byte with the first part of a checkpoint: a few milliseconds."""
 
 
 Files = Callable[[Callable[[bytes], str]], list[Any]]
@@ -125,13 +127,16 @@ class Materializer:
         """Which buffers are to be copied; for the others what they are expected to be."""
         copies = []
         before = {buffer.key: k for k, buffer in enumerate(job.first.captured.buffers)} if job.first is not None else {}
+        whole = _COMPARED_WHOLE
         for k, buffer in enumerate(buffers):
             if buffer.private:
                 job.staged[k] = buffer.memory()
                 continue
-            if job.first is not None and self._as_in_first(job.first, before.get(buffer.key), buffer):
-                job.same_as[k] = []
-                continue
+            if job.first is not None:
+                whole -= buffer.nbytes
+                if self._as_in_first(job.first, before.get(buffer.key), buffer, whole=whole >= 0):
+                    job.same_as[k] = []
+                    continue
             expected = self.changes.expected(buffer)
             if expected is None:
                 copies.append(k)
@@ -140,12 +145,13 @@ class Materializer:
         return copies
 
     @staticmethod
-    def _as_in_first(first: Job, k: int | None, buffer: Any) -> bool:
-        """Whether a buffer is what it was a moment ago, at the end of the nested block: torch counted no write, and samples agree.
+    def _as_in_first(first: Job, k: int | None, buffer: Any, *, whole: bool) -> bool:
+        """Whether a buffer is what it was a moment ago, at the end of the nested block: torch counted no write, and the copy agrees.
 
-        A sample from each page: a write that torch does not count (`p.data`) is an update of everything, as a rule.
+        `whole`: every byte of it. Else a sample from each page: a write that torch does not count (`p.data`) is an update of everything,
+        as a rule. What nobody counts is looked at anew.
         """
-        if k is None:
+        if k is None or buffer.version is None:
             return False
         before = first.captured.buffers[k]
         if before.nbytes != buffer.nbytes or before.version != buffer.version:
@@ -153,10 +159,10 @@ class Materializer:
         staged = first.staged.get(k)
         if staged is None:
             return k in first.expected or k in first.same_as
-        if buffer.version is None or buffer.address == 0:
+        if buffer.address == 0:
             return False
-        if buffer.nbytes <= _SAMPLE:
-            return bool(buffer.memory() == staged)
+        if whole:
+            return staging.same(buffer, staged)
         live = buffer.memory()
         return bool(live[::_SAMPLE].tobytes() == staged[::_SAMPLE].tobytes() and live[-64:] == staged[-64:])
 

@@ -105,7 +105,7 @@ def _keep_inputs(run: OpenRun) -> None:
         if known.get(path) == mode:
             continue
         known[path] = mode
-        if not path.startswith(store_root):
+        if not os.path.join(path, "").startswith(store_root):  # nor the folder itself
             files.append(_describe(path, mode, run))
     if files:
         run.recorder.fact("inputs", files=files)

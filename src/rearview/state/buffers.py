@@ -22,7 +22,7 @@ def memory_at(address: int, nbytes: int) -> memoryview:
 class LiveBuffer:
     """One allocation that the captured state needs the bytes of."""
 
-    __slots__ = ("_place", "address", "constant_hint", "key", "nbytes", "owner", "private", "storage", "version")
+    __slots__ = ("_place", "address", "constant_hint", "key", "nbytes", "owner", "private", "storage", "uncounted", "version")
 
     def __init__(
         self,
@@ -48,6 +48,8 @@ class LiveBuffer:
         """Made for this capture: nobody else writes it, it can be used without a copy."""
         self.version: int | None = None
         """What torch counts of changes in place; it misses `p.data.add_` and writes through NumPy. None: nobody counts."""
+        self.uncounted = False
+        """NumPy has it too: what is written through an array, torch does not count."""
         self.constant_hint = False
         """Nothing is expected to change it (frozen parameters, read-only arrays): a hint that has to be proved."""
         self._place = place

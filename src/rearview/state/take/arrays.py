@@ -70,14 +70,25 @@ def _memory(walk: Walk, value: Any) -> tuple[int, int]:
     root = root_of(value)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(root.base, torch.Tensor):
-        return storage_buffer(walk, root.base), root.base.untyped_storage().data_ptr()
+        number = storage_buffer(walk, root.base)
+        _uncounted(walk, number)
+        return number, root.base.untyped_storage().data_ptr()
     low, high = bounds(root if root.base is None else value)
     if high == low:
         return walk.buffer(("numpy", id(root), 0), 0, root, low), low
     number, buffer = walk.memory(("cpu", low, high - low), high - low, root, low)
     if buffer is not None and buffer.storage is None:
         buffer.constant_hint = not (value.flags.writeable or root.flags.writeable)
+    _uncounted(walk, number)
     return number, low
+
+
+def _uncounted(walk: Walk, number: int) -> None:
+    """Torch may have the same memory, and counts only what is written through its own tensors."""
+    kind, payload = walk.nodes[number]
+    if kind == "buffer":
+        walk.buffers[payload].version = None
+        walk.buffers[payload].uncounted = True
 
 
 def mapped_file(value: Any) -> Any:

@@ -63,7 +63,7 @@ def storage_buffer(walk: Walk, tensor: Any) -> int:
         version = None
     frozen = type(tensor) is not torch.Tensor and not tensor.requires_grad and tensor.is_leaf and isinstance(tensor, torch.nn.Parameter)
     buffer.constant_hint = frozen and (known < len(walk.buffers) or buffer.constant_hint)
-    if version is not None:
+    if version is not None and not buffer.uncounted:
         buffer.version = max(buffer.version or 0, version)
     return number
 

@@ -1,0 +1,68 @@
+"""The end of an iteration after the end of its block: what changed in between is in it, whoever wrote it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rearview as rv
+from rearview.record import materialize
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture
+def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REARVIEW_DIR", str(tmp_path))
+    monkeypatch.setenv("REARVIEW_EVERY", "1")
+    monkeypatch.setenv("REARVIEW_QUIET", "1")
+    return tmp_path
+
+
+def test_an_array_that_had_not_changed_for_long(recording: Path) -> None:
+    best = np.zeros(20_000)
+    with rv.run() as run, rv.checkpointing(best=best):
+        for epoch in rv.loop("epoch", range(5)):
+            for _ in rv.loop("step", range(2)):
+                pass
+            time.sleep(0.1)  # the first part is written: what was expected of the array was right then
+            if epoch == 3:
+                best[:] = 7.0
+    state = rv.checkpoint(run.id, epoch=3)  # it was expected not to change, and did: the part that expected so is void
+    assert bool((state["best"] == 7.0).all()) == (state.boundary == "iteration")
+    assert (rv.checkpoint(run.id, epoch=4)["best"] == 7.0).all()
+
+
+@pytest.mark.parametrize("write", ["data", "numpy", "array"])
+def test_a_write_that_torch_does_not_count(write: str, recording: Path) -> None:
+    array = np.zeros(20_000, dtype=np.float32)
+    weights: Any = torch.from_numpy(array) if write == "array" else torch.zeros(20_000)
+    with rv.run() as run, rv.checkpointing(weights=weights):
+        for epoch in rv.loop("epoch", range(3)):
+            for _ in rv.loop("step", range(2)):
+                weights += 1.0
+            if write == "data":
+                weights.data[17] = 100.0 + epoch
+            elif write == "numpy":
+                weights.numpy()[17] = 100.0 + epoch
+            else:
+                array[17] = 100.0 + epoch
+    for epoch in range(3):
+        state = rv.checkpoint(run.id, epoch=epoch)
+        assert (state.boundary, float(state["weights"][17])) == ("iteration", 100.0 + epoch)
+
+
+def test_samples_are_for_what_is_too_large_to_compare(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(materialize, "_COMPARED_WHOLE", 0)
+    weights = torch.zeros(20_000)
+    with rv.run() as run, rv.checkpointing(weights=weights):
+        for _ in rv.loop("epoch", range(2)):
+            for _ in rv.loop("step", range(2)):
+                weights += 1.0
+            weights.data.mul_(0.5)
+    assert float(rv.checkpoint(run.id, epoch=1)["weights"][3]) == 1.5
