@@ -71,8 +71,8 @@ class Colour(enum.Enum):
 
 ATOMS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.integers(-(2**200), 2**200), st.floats(allow_nan=True), st.text(), st.binary(),
-    st.complex_numbers(allow_nan=True), st.characters(categories=["Cs"]), st.sampled_from([Colour.RED, Colour.BLUE, range(3), slice(1,
-        None, 2)]),
+    st.complex_numbers(allow_nan=True), st.characters(categories=["Cs"]),
+    st.sampled_from([Colour.RED, Colour.BLUE, range(3), slice(1, None, 2)]),
     st.sampled_from([Plain, len, str.lower, random.random, Ellipsis, NotImplemented, pathlib.PurePosixPath("a/b"), collections]),
 )  # fmt: skip
 HASHABLE = st.one_of(
@@ -86,9 +86,11 @@ MUTABLE = (
 IMMUTABLE = ("tuple", "pair", "frozen")
 
 SPECS = st.lists(
-    st.tuples(st.sampled_from(MUTABLE + IMMUTABLE), st.lists(st.one_of(st.integers(0, 30), ATOMS.map(lambda atom: ("atom", atom))),
-        max_size=6),
-              st.lists(HASHABLE, max_size=6)),
+    st.tuples(
+        st.sampled_from(MUTABLE + IMMUTABLE),
+        st.lists(st.one_of(st.integers(0, 30), ATOMS.map(lambda atom: ("atom", atom))), max_size=6),
+        st.lists(HASHABLE, max_size=6),
+    ),
     min_size=1, max_size=14,
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ import importlib.util
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from rearview.errors import MissingLibrary, NoCheckpoint
+from rearview.errors import Damaged, MissingLibrary, NoCheckpoint
 from rearview.state.places import root_text
 from rearview.state.restore import Reader, plan
 from rearview.state.take.tensors import CONJ, NEG
@@ -45,7 +45,11 @@ def look(tree: Tree, root: RootKey, read: Reader) -> Any:
         if importlib.util.find_spec(library) is None:
             raise MissingLibrary(f"{root_text(root)} has values of {library}, which is not installed here: pip install {library}")
         importlib.import_module(library)  # the program that made them has it loaded, one that only looks may not
-    return plan(plain, {}, read).apply()[root]
+    try:
+        return plan(plain, {}, read).apply()[root]
+    except (IndexError, KeyError, TypeError, ValueError, AttributeError, AssertionError, OverflowError, MemoryError) as problem:
+        why = f"{type(problem).__name__}: {problem}"
+        raise Damaged(f"{root_text(root)} cannot be read from the stored state ({why}); run `rearview check`") from problem
 
 
 class _View:

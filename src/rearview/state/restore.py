@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType
 from typing import Any, Protocol
 
-from rearview.errors import RestoreRefused
+from rearview.errors import Damaged, RestoreRefused
 from rearview.state.places import Places
 from rearview.state.put import arrays, containers, functions, objects, packing, tensors
 from rearview.state.put.kind import ABSENT, NOT_YET, Kind, Pairs
@@ -304,7 +304,10 @@ class Job:
         kind, payload = self.tree.nodes[number]
         if kind == "bytes":
             return bytes(payload)
-        data = bytearray(self.tree.buffers[payload])
+        size = self.plan.read.size(payload)
+        if size != self.tree.buffers[payload]:
+            raise Damaged(f"a stored buffer has {size} bytes instead of {self.tree.buffers[payload]}; run `rearview check`")
+        data = bytearray(size)
         self.plan.read.into(payload, memoryview(data))
         return data
 

@@ -31,15 +31,17 @@ FIRST: tuple[Node, ...] = (
     ("none", None), ("true", True), ("false", False), ("ellipsis", None), ("notimplemented", None), ("nothing", None),
 )  # fmt: skip
 
-ATOMS = ("none", "true", "false", "ellipsis", "notimplemented", "nothing", "int", "bigint", "float", "complex", "str", "bytes",
-    "buffer", "small")
+ATOMS = (
+    "none", "true", "false", "ellipsis", "notimplemented", "nothing", "int", "bigint", "float", "complex", "str", "bytes", "buffer",
+    "small",
+)  # fmt: skip
 COMPOSITES = (
     "list", "tuple", "dict", "defaultdict", "set", "frozenset", "deque", "bytearray", "pyarray", "range", "slice", "value", "packed",
     "column", "table", "text",
-    "ref", "module", "enum", "obj", "extra", "attrs", "getset", "reduce", "pickle", "live", "adapted", "file",
+    "ref", "module", "enum", "obj", "extra", "attrs", "getset", "reduce", "live", "adapted", "file",
     "func", "cell", "method", "bmethod", "weakref", "weakly", "random",
     "npdtype", "npscalar", "nparray", "npobjects", "npmemmap", "npbits", "npgenerator", "npstate", "npseed",
-    "tensor", "layout", "sparse", "quantized", "meta", "lazy", "opaque", "storage", "tgen", "tvalue",
+    "tensor", "layout", "sparse", "quantized", "meta", "lazy", "storage", "tgen", "tvalue",
 )  # fmt: skip
 KINDS = ATOMS + COMPOSITES
 _NUMBER = {kind: number for number, kind in enumerate(KINDS)}

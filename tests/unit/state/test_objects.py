@@ -511,16 +511,11 @@ def test_objects_of_other_libraries_are_put_back_by_their_own_code_and_named() -
 
 
 def test_what_is_rearviews_own_stays_and_lacks_nowhere() -> None:
-    import rearview.config
-
-    ours = rearview.config.__class__
-    o = {"mine": [1], "ours": Kept.__mro__, "kind": ours}
-    held = types.SimpleNamespace(x=1)
     from rearview.record.loops import Node as Loop
 
     loop = Loop.__new__(Loop)
-    o["loop"] = loop
-    captured = capture(roots(o=o, held=held))
+    o: dict[str, Any] = {"mine": [1], "loop": loop}
+    captured = capture(roots(o=o))
     assert captured.missing == []
     kept = Kept(captured)
     o["mine"].append(2)

@@ -125,7 +125,8 @@ def test_frames_from_outside_inwards_and_names_that_were_given(program: types.Mo
         outer = inner.f_back
         assert outer is not None
         seen["roots"] = scope.roots_of([outer, inner], {"net": local}, tmp_path)
-        scope.bind([outer, inner], {("local", 0, "total"): 40, ("local", 1, "local"): ["new"], ("local", 1, "x"): 9, ("local", 1, "gone"): 1})
+        values = {("local", 0, "total"): 40, ("local", 1, "local"): ["new"], ("local", 1, "x"): 9, ("local", 1, "gone"): 1}
+        scope.bind([outer, inner], values)
         return "done"
 
     assert program.run(look) == ("done", 40)

@@ -197,9 +197,9 @@ class Sparse(InPlace):
         name, flags, coalesced, size = (job.made[payload[at]] for at in (1, 2, 5, 6))
         parts = [job.made[number] for number in payload[7:]]
         if name == "sparse_coo":
-            plain = torch.sparse_coo_tensor(*parts, size, check_invariants=False)._coalesced_(coalesced)
+            plain = torch.sparse_coo_tensor(*parts, size, check_invariants=True)._coalesced_(coalesced)
         else:
-            plain = torch.sparse_compressed_tensor(*parts, size, layout=getattr(torch, name), check_invariants=False)
+            plain = torch.sparse_compressed_tensor(*parts, size, layout=getattr(torch, name), check_invariants=True)
         if live is not ABSENT:
             live.data = plain
             live.requires_grad_(bool(flags & REQUIRES_GRAD))
