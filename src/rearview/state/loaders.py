@@ -16,7 +16,6 @@ from rearview.state.loading.notes import Note, Position
 from rearview.state.loading.standin import StandIn, carrying
 
 _ORIGINAL = "_rearview_original"
-UNKNOWN = object()
 
 
 def watch() -> bool:
@@ -97,14 +96,6 @@ def take_live(iterator: Any) -> Position:
         "yielded": getattr(iterator, "_num_yielded", 0),
         "inexact": ["a loader's iterator was made before checkpointing began, so its order cannot be drawn again: make it inside"],
     }
-
-
-def last_batch(source: Any, position: Position) -> Any:
-    """The batch that was yielded last before a position, of the same examples; UNKNOWN if that cannot be told."""
-    loader = source if is_loader(source) else loader_of(source)
-    if loader is None or position["iterable"] or loader._dataset_kind or not position["yielded"]:
-        return UNKNOWN
-    return rebuild.last_batch(loader, position)
 
 
 def put_back_live(iterator: Any, position: Position, loader: Any = None) -> Any:

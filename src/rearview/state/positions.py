@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rearview.state import loaders, streams
-from rearview.state.iterating import generators, layers
+from rearview.state.iterating import generators, layers, simple
 from rearview.state.iterating.adapter import Iterators, describe_iterator, restore_iterator
 from rearview.state.iterating.bars import Ready, bar_iterator, is_bar
 from rearview.state.iterating.layers import Again
-from rearview.state.loading import holdings, notes
+from rearview.state.loading import holdings, plain
 from rearview.state.loading.holdings import Values
 from rearview.state.loading.notes import Position
 
@@ -79,7 +79,7 @@ def take(iterator: Any, birth: Birth | None, count: int) -> Position:
     """The position of a loop's iterator after `count` items."""
     if type(iterator) is layers.OnceMore:
         iterator = iterator.rest
-    position: Position = {"kind": "layers", "count": count, "at": count, "inexact": []}
+    position: Position = {"kind": "layers", "count": count, "inexact": []}
     if birth is not None and is_bar(birth.iterable):
         position["kind"] = "bar"
         inner = bar_iterator(birth.iterable, iterator)
@@ -96,7 +96,7 @@ def take(iterator: Any, birth: Birth | None, count: int) -> Position:
         now = holdings.take(_root(birth.iterable), most=_LARGEST)
         position["values"] = list(holdings.changes(birth.values, now))
         if shape is None:
-            position["after"] = {name: notes.digest(state) for name, state in streams.take().items()}
+            position["after"] = {name: plain.digest(state) for name, state in streams.take().items()}
     return position
 
 
@@ -104,16 +104,13 @@ def put_back(iterable: Any, position: Position) -> Iterator[Any]:
     """An iterator over the same iterable, of this process, that yields the item after the first `count`.
 
     Leaves the global streams and the iterable's own generators as it found them. The program's objects (datasets, samplers) must
-    have been restored before: workers that are started here take a copy of them. Adds `birth` to the position, for the next `take`.
-    With a count of one less than was taken, it yields the last item again and then goes on.
+    have been restored before: workers that are started here take a copy of them. `born_as` gives the birth for the next `take`.
     """
     outside = streams.take()
     try:
-        if position.get("kind", "replay") == "replay":
+        if position["kind"] == "replay":
             return _replay(iterable, position)
-        if position["count"] == position["at"]:
-            return _put_back_layers(iterable, position)
-        return _once_more(iterable, position)
+        return _put_back_layers(iterable, position)
     finally:
         streams.put_back(outside)
         _values(iterable, position, 1)
@@ -127,10 +124,8 @@ def _values(iterable: Any, position: Position, which: int) -> None:
 
 def _beginning(iterable: Any, position: Position) -> Callable[[], None]:
     def begin_again() -> None:
-        streams.put_back(position.get("streams") or position.get("shape", {}).get("streams", {}))
+        streams.put_back(position.get("streams", {}))
         _values(iterable, position, 0)
-        if "streams" in position and "birth" not in position:
-            position["birth"] = Birth(iterable, position["streams"], holdings.take(_root(iterable), most=_LARGEST))
 
     return begin_again
 
@@ -153,32 +148,20 @@ def _put_back_layers(iterable: Any, position: Position) -> Iterator[Any]:
     return iter(bar)
 
 
-def _once_more(iterable: Any, position: Position) -> Iterator[Any]:
-    """The last item again, then what comes after it."""
-    source = iterable.iterable if position["kind"] == "bar" else iterable
-    if position["count"] == position["at"] - 1:
-        loader = position["shape"]["kind"] == "loader"
-        item = layers.last_item(source if loader else iter(source), position["shape"])
-        if item is not loaders.UNKNOWN:
-            position["count"] = position["at"]
-            return layers.OnceMore(item, _put_back_layers(iterable, position))
-    return _replay(iterable, position)
-
-
 def _replay(iterable: Any, position: Position) -> Iterator[Any]:
     """Made anew under the streams of its beginning, and advanced."""
-    count, said = position["count"], position.setdefault("inexact", [])
+    count, said = position["count"], position["inexact"]
     if hasattr(type(iterable), "__next__") and _is_there(iterable, position):
         return iterable  # type: ignore[no-any-return]  # an object that is its own iterator, and was restored as an object
     _beginning(iterable, position)()
     before = streams.take()
     iterator: Iterator[Any] = iter(iterable)
-    done = layers.skip(iterator, count)
+    done = simple.skip(iterator, count)
     if done < count:
         said.append(f"{_name(iterable)} ended after {done} of the {count} items that were taken from it")
     after = streams.take()
-    for name in streams.moved(before, after) if "after" in position else ():
-        if notes.digest(after[name]) != position["after"].get(name):
+    for name in streams.moved(before, after):
+        if plain.digest(after[name]) != position.get("after", {}).get(name):
             said.append(
                 f"{_name(iterable)} draws from the random stream of {name}, and so does other code: it may not yield the same again"
             )

@@ -64,9 +64,7 @@ def restore_iterator(live: Any, described: Described, said: list[str] | None = N
         if live is None:
             sentences.append(f"the generator {described['shape']['code']} is not there and could not be made again")
             return None
-        generators.restore(live, described["shape"], layers.Again(said=sentences))
-        if live.gi_frame is not None and live.gi_frame.f_lasti == described["shape"].get("lasti"):
-            generators.assign(live, described["variables"])
+        generators.restore(live, described["shape"], layers.Again(said=sentences), described.get("variables"))
         return live
     finally:
         streams.put_back(outside)

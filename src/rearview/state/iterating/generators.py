@@ -1,10 +1,10 @@
 """Where a suspended Python generator is, and how a fresh one of the same code is brought there.
 
 A generator is where it is by its instruction, the variables that can still matter to it, and the iterators it is in the middle of
-(a `for` statement keeps its iterator out of sight; the garbage collector knows it). There are two ways back. *Advance*: take items
-from a fresh generator, as many as were taken, or until it looks like the recorded one. *Step in*: if it runs over a loader, advance
-it to the same instruction only, then put the iterators inside it where they were and assign its plain variables: the items
-before are not loaded again. Either way the result is compared with the record, and what differs is said.
+(a `for` statement keeps its iterator out of sight; the garbage collector knows it). There are two ways back. *Step in*: advance a
+fresh one to the same instruction only, then put the iterators inside it where they were and write its variables: nothing is
+read or drawn twice. It needs all of that to be known. *Advance*: take items from a fresh one, as many as were taken, or until it
+looks like the recorded one. Either way the result is compared with the record, and what differs is said.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from __future__ import annotations
 import gc
 import inspect
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from rearview.errors import Unstorable
 from rearview.state import frames
 from rearview.state.iterating.liveness import alive
-from rearview.state.loading import notes
-from rearview.state.loading.holdings import SCALARS
+from rearview.state.iterating.variables import IN_PLACE, Variables, classify, hidden, write
 
 if TYPE_CHECKING:
     from rearview.state.iterating.layers import Again, Shape
+
+    Generator = GeneratorType[Any, Any, Any]
 
 MOST_STEPS = 1_000_000
 MOST_SECONDS = 20.0
 """How long a generator is advanced whose number of steps is not known."""
 STEP_IN = 64
 """How many items it may take until a fresh generator is at the same instruction."""
-_MOST_ITEMS = 50_000
 _MOST_INNER = 16
+_END = object()
 
 
 def is_generator(thing: object) -> bool:
@@ -39,7 +39,7 @@ def is_generator(thing: object) -> bool:
     return type(thing) is GeneratorType
 
 
-def describe(generator: GeneratorType[Any, Any, Any]) -> Shape | None:
+def describe(generator: Generator) -> Shape | None:
     """Where a generator is; None while it is running."""
     if generator.gi_running:
         return None
@@ -47,14 +47,22 @@ def describe(generator: GeneratorType[Any, Any, Any]) -> Shape | None:
     shape: Shape = {"kind": "generator", "code": generator.__qualname__, "finished": frame is None, "inexact": []}
     if frame is None:
         return shape
-    plain, digests = _variables(generator)
+    found = _variables(generator)
     inner = [_described(iterator) for iterator in inside(generator)]
-    shape |= {"lasti": frame.f_lasti, "fresh": _is_fresh(generator), "plain": plain, "digests": digests, "inner": inner}
+    shape |= {
+        "lasti": frame.f_lasti,
+        "fresh": _is_fresh(generator),
+        "plain": found.plain,
+        "held": found.held,
+        "digests": found.digests,
+        "open": found.open,
+        "inner": inner,
+    }
     shape["inexact"] = [sentence for part in inner if part is not None for sentence in part.get("inexact", ())]
     return shape
 
 
-def _is_fresh(generator: GeneratorType[Any, Any, Any]) -> bool:
+def _is_fresh(generator: Generator) -> bool:
     return inspect.getgeneratorstate(generator) == inspect.GEN_CREATED
 
 
@@ -64,72 +72,46 @@ def _described(iterator: object) -> Shape | None:
     return describe_layer(iterator)
 
 
-def inside(generator: GeneratorType[Any, Any, Any]) -> list[Any]:
+def inside(generator: Generator) -> list[Any]:
     """The iterators that a generator holds: in variables, and in the statements it is in the middle of."""
-    frame = generator.gi_frame
-    if frame is None:
-        return []
     found: dict[int, Any] = {}
-    for thing in (*frames.variables(frame).values(), *gc.get_referents(generator)):
+    for thing in (*variables_of(generator).values(), *gc.get_referents(generator)):
         if hasattr(type(thing), "__next__") and thing is not generator:
             found.setdefault(id(thing), thing)
     return list(found.values())[:_MOST_INNER]
 
 
-def variables_of(generator: GeneratorType[Any, Any, Any]) -> dict[str, Any]:
+def variables_of(generator: Generator) -> dict[str, Any]:
     """The variables of a suspended generator."""
     return {} if generator.gi_frame is None or generator.gi_running else frames.variables(generator.gi_frame)
 
 
-def function_of(generator: GeneratorType[Any, Any, Any]) -> FunctionType | None:
+def function_of(generator: Generator) -> FunctionType | None:
     """The function that made a generator."""
     held = gc.get_referents(generator)
     return next((thing for thing in held if isinstance(thing, FunctionType) and thing.__code__ is generator.gi_code), None)
 
 
-def _variables(generator: GeneratorType[Any, Any, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """(values that are plain, digests of small containers of them) of the variables that matter."""
+def _variables(generator: Generator) -> Variables:
     frame = generator.gi_frame
+    variables = variables_of(generator)
     if frame is None:
-        return {}, {}
-    matter = alive(generator.gi_code, frame.f_lasti)
-    plain: dict[str, Any] = {}
-    digests: dict[str, str] = {}
-    for name, value in frames.variables(frame).items():
-        if name not in matter and not _is_fresh(generator):
-            continue
-        if type(value) in SCALARS and notes.storable(value) is value:
-            plain[name] = value
-        else:
-            digest = _digest(value)
-            if digest:
-                digests[name] = digest
-    return plain, digests
-
-
-def _digest(value: Any) -> str:
-    """A digest of small plain data, arrays and tensors; "" for anything else: it is somebody else's to put back."""
-    data: Any = value
-    if hasattr(value, "dtype") and hasattr(value, "shape"):
-        if getattr(value, "nbytes", 1 << 30) > 1 << 20 or getattr(getattr(value, "device", None), "type", "cpu") != "cpu":
-            return ""
-        try:
-            data = (str(value.dtype), list(value.shape), repr(value.tolist()))
-        except (TypeError, RuntimeError, ValueError):
-            return ""
-    elif not isinstance(value, (list, tuple, dict)) or len(value) > _MOST_ITEMS:
-        return ""
-    try:
-        return notes.digest(data)
-    except Unstorable:
-        return ""
+        return Variables()
+    matter = (
+        variables if _is_fresh(generator) else {name: variables[name] for name in alive(frame.f_code, frame.f_lasti) if name in variables}
+    )
+    found = classify(frame.f_code, matter)
+    names = frozenset((*frame.f_code.co_varnames, *frame.f_code.co_cellvars, *frame.f_code.co_freevars))
+    if hidden(gc.get_referents(generator), list(variables.values()), names):
+        found.open.append("an expression it is in the middle of")
+    return found
 
 
 # Back
 
 
-def restore(generator: GeneratorType[Any, Any, Any], shape: Shape, again: Again) -> None:
-    """Bring a live generator there, in place; sentences about what is not as it was."""
+def restore(generator: Generator, shape: Shape, again: Again, variables: Mapping[str, Any] | None = None) -> None:
+    """Bring a live generator there, in place. `variables`: those that matter, if somebody has restored them all."""
     if generator.__qualname__ != shape["code"]:
         again.said.append(f"the generator {generator.__qualname__} is where {shape['code']} was; it was left where it is")
         return
@@ -139,45 +121,69 @@ def restore(generator: GeneratorType[Any, Any, Any], shape: Shape, again: Again)
         generator.close()
         return
     again.at_beginning()
-    taken = _step_in(generator, shape, again) if _has_loader(shape) or again.steps is None else 0
-    if taken is not None:
-        _advance(generator, shape, again, taken)
-    _compare(generator, shape, again)
+    if not shape["fresh"]:
+        known = variables is not None or can_step_in(shape) or _has_loader(shape)
+        taken = _step_in(generator, shape, again.said, variables) if known else 0
+        if taken is not None:
+            _advance(generator, shape, again, taken)
+    now = describe(generator)
+    differ = ["where it is"] if now is None else _differences(now, shape)
+    if differ:
+        again.said.append(f"the generator {generator.__qualname__} could not be brought to where it was: {', '.join(differ)} differ")
 
 
-def _step_in(generator: GeneratorType[Any, Any, Any], shape: Shape, again: Again) -> int | None:
+def can_step_in(shape: Shape) -> bool:
+    """Whether all that makes up a position is known."""
+    if shape["finished"] or shape["open"] or shape["digests"]:
+        return False
+    return all(
+        part is not None and part["kind"] in IN_PLACE and (part["kind"] != "generator" or can_step_in(part)) for part in shape["inner"]
+    )
+
+
+def step_in(generator: Generator, shape: Shape) -> bool:
+    """Bring a fresh generator there without advancing it all the way; False if that did not work: it is of no use then."""
+    if generator.__qualname__ != shape["code"]:
+        return False
+    said: list[str] = []
+    if not shape["fresh"] and _step_in(generator, shape, said, None) is not None:
+        return False
+    return not said and _is_there(generator, shape)
+
+
+def _step_in(generator: Generator, shape: Shape, said: list[str], variables: Mapping[str, Any] | None) -> int | None:
     """None if it stepped in; else how many items were taken in vain."""
-    from rearview.state.iterating import layers
+    from rearview.state.iterating.layers import Again
+    from rearview.state.iterating.layers import restore as restore_layer
 
     inner = shape["inner"]
-    if not _has_loader(shape) or any(part is None or part["kind"] not in layers.IN_PLACE for part in inner):
+    if any(part is None or part["kind"] not in IN_PLACE for part in inner):
         return 0
     taken = 0
     while taken < STEP_IN and not _at(generator, shape):
-        if next(generator, _END) is _END:
-            return taken + 1
         taken += 1
+        if next(generator, _END) is _END:
+            return taken
     live = inside(generator)
     if not _at(generator, shape) or len(live) != len(inner):
         return taken
-    below = again.below(one_to_one=False)
     for iterator, part in zip(live, inner, strict=True):
-        layers.restore(iterator, part, below)
+        restore_layer(iterator, part, Again(said=said))
     assign(generator, shape["plain"])
+    assign(generator, write(variables_of(generator), shape["held"]))
+    if variables is not None:
+        assign(generator, variables)
     return None
 
 
-def assign(generator: GeneratorType[Any, Any, Any], variables: dict[str, Any]) -> None:
+def assign(generator: Generator, variables: Mapping[str, Any]) -> None:
     """Bind variables of a suspended generator."""
-    if generator.gi_frame is not None:
+    if generator.gi_frame is not None and variables:
         frames.assign(generator.gi_frame, variables)
 
 
-_END = object()
-
-
-def _advance(generator: GeneratorType[Any, Any, Any], shape: Shape, again: Again, taken: int) -> None:
-    from rearview.state.iterating.layers import skip
+def _advance(generator: Generator, shape: Shape, again: Again, taken: int) -> None:
+    from rearview.state.iterating.simple import skip
 
     if again.steps is not None:
         wanted = again.steps - taken
@@ -192,12 +198,12 @@ def _advance(generator: GeneratorType[Any, Any, Any], shape: Shape, again: Again
             return
 
 
-def _at(generator: GeneratorType[Any, Any, Any], shape: Shape) -> bool:
+def _at(generator: Generator, shape: Shape) -> bool:
     frame = generator.gi_frame
     return frame is not None and frame.f_lasti == shape["lasti"]
 
 
-def _is_there(generator: GeneratorType[Any, Any, Any], shape: Shape) -> bool:
+def _is_there(generator: Generator, shape: Shape) -> bool:
     now = describe(generator)
     return now is not None and _differences(now, shape) == []
 
@@ -207,7 +213,7 @@ def _differences(now: Shape, shape: Shape) -> list[str]:
     if now["finished"] or shape["finished"]:
         return [] if now["finished"] == shape["finished"] else ["where it is"]
     differ = [] if now["lasti"] == shape["lasti"] and now["fresh"] == shape["fresh"] else ["where it is"]
-    for group in ("plain", "digests"):
+    for group in ("plain", "held", "digests"):
         recorded, live = shape[group], now[group]
         differ += [name for name in sorted(recorded.keys() | live.keys()) if not _equal(recorded.get(name), live.get(name))]
     if len(now["inner"]) != len(shape["inner"]) or not all(map(_same_place, now["inner"], shape["inner"])):
@@ -237,10 +243,3 @@ def _has_loader(shape: Shape) -> bool:
 def _parts_of(shape: Shape) -> Iterator[Shape | None]:
     yield from shape.get("inner", ())
     yield from shape.get("of", ())
-
-
-def _compare(generator: GeneratorType[Any, Any, Any], shape: Shape, again: Again) -> None:
-    now = describe(generator)
-    differ = ["where it is"] if now is None else _differences(now, shape)
-    if differ:
-        again.said.append(f"the generator {generator.__qualname__} could not be brought to where it was: {', '.join(differ)} differ")

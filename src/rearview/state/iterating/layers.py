@@ -7,38 +7,19 @@ the layers below. What an iterator runs over (a list, a function) is the live on
 
 from __future__ import annotations
 
-import ast
 import itertools
-import operator
-import sys
-import warnings
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from rearview.state import loaders
-from rearview.state.iterating import generators
-from rearview.state.loaders import UNKNOWN
+from rearview.state.iterating import generators, simple
 
 Shape = dict[str, Any]
 
-_INDEXED = frozenset(
-    "list_iterator tuple_iterator str_iterator str_ascii_iterator bytes_iterator bytearray_iterator list_reverseiterator reversed".split()
-)
-"""Types with one index into a sequence, which can be set."""
-_COUNTED = frozenset(
-    "dict_keyiterator dict_valueiterator dict_itemiterator dict_reversekeyiterator dict_reversevalueiterator dict_reverseitemiterator "
-    "set_iterator _collections._deque_iterator _deque_iterator odict_iterator".split()
-)
-"""Types that tell only how many items are left."""
-_RANGES = ("range_iterator", "longrange_iterator")
 _AROUND: dict[type, str] = {enumerate: "enumerate", zip: "zip", map: "map", filter: "filter", itertools.islice: "islice"}
 _ONE_TO_ONE = ("enumerate", "zip", "map")
 """Layers that take one item of each layer below for each that they yield."""
-
-IN_PLACE = frozenset(("loader", "index", "range", "left", "generator"))
-"""Kinds that are never made anew: whoever holds the iterator goes on with it."""
 
 
 @dataclass
@@ -71,25 +52,12 @@ def describe(iterator: Any) -> Shape | None:
         return loaders.take_live(iterator)
     if generators.is_generator(iterator):
         return generators.describe(iterator)
-    kind, name = type(iterator), type(iterator).__name__
+    kind = type(iterator)
     if kind in _AROUND:
         return _describe_around(iterator, _AROUND[kind])
-    if kind is itertools.count:
-        args = _count_args(iterator)
-        return {"kind": "count", "args": list(args)} if all(type(number) in (int, float) for number in args) else None
-    if kind is itertools.repeat:
-        return {"kind": "repeat", "left": operator.length_hint(iterator, -1)}
-    if kind.__module__ not in ("builtins", "collections", "_collections"):
-        return None
-    if name in _INDEXED:
-        reduced = iterator.__reduce__()
-        return {"kind": "index", "at": reduced[2] if len(reduced) > 2 else None}
-    if name in _RANGES:
-        rest = _rest(iterator)
-        return {"kind": "range", "rest": [rest.start, rest.stop, rest.step]}
-    if name in _COUNTED:
-        return {"kind": "left", "left": operator.length_hint(iterator)}
-    return None
+    if kind is itertools.chain:
+        return _describe_chain(iterator)
+    return simple.describe(iterator)
 
 
 def restore(live: Any, shape: Shape, again: Again) -> Any:
@@ -107,49 +75,13 @@ def restore(live: Any, shape: Shape, again: Again) -> Any:
     elif kind in _AROUND.values():
         if _AROUND.get(type(live)) == kind:
             return _restore_around(live, shape, again)
-    elif kind in ("count", "ended"):
-        return itertools.count(*shape["args"]) if kind == "count" else iter(())
+    elif kind == "chain":
+        if type(live) is itertools.chain:
+            return _restore_chain(live, shape, again)
     else:
-        return _restore_simple(live, shape, again)
+        return simple.restore(live, shape, again.said)
     again.said.append(f"a {type(live).__name__} is where a {kind} iterator was; it was left where it is")
     return live
-
-
-def _restore_simple(live: Any, shape: Shape, again: Again) -> Any:
-    kind, name = shape["kind"], type(live).__name__
-    if kind == "repeat" and type(live) is itertools.repeat:
-        return live if operator.length_hint(live, -1) == shape["left"] else itertools.repeat(_reduced(live)[1][0], shape["left"])
-    if kind == "index" and name in _INDEXED:
-        end = -1 if "reverse" in name else sys.maxsize
-        live.__setstate__(end if shape["at"] is None else shape["at"])
-        return live
-    if kind == "range" and name in _RANGES:
-        return _restore_range(live, range(*shape["rest"]))
-    if kind == "left" and name in _COUNTED:
-        ahead = operator.length_hint(live) - shape["left"]
-        if ahead < 0:
-            again.said.append(f"a {name} has {-ahead} items fewer left than were recorded")
-        skip(live, ahead)
-        return live
-    again.said.append(f"a {name} is where an iterator of kind {kind} was; it was left where it is")
-    return live
-
-
-# Ranges
-
-
-def _rest(iterator: Any) -> range:
-    _, (whole,), *state = iterator.__reduce__()
-    return whole[state[0] or 0 :] if state else whole  # type: ignore[no-any-return]
-
-
-def _restore_range(live: Any, rest: range) -> Iterator[int]:
-    _, (whole,), *_ = live.__reduce__()
-    ahead, odd = divmod(rest.start - whole.start, whole.step) if whole.step == rest.step else (-1, 0)
-    if ahead < 0 or odd or (whole.stop != rest.stop and len(whole) != ahead + len(rest)):
-        return iter(rest)  # the program's range is another one now
-    live.__setstate__(ahead)
-    return live  # type: ignore[no-any-return]
 
 
 # Layers around others
@@ -157,7 +89,7 @@ def _restore_range(live: Any, rest: range) -> Iterator[int]:
 
 def _describe_around(iterator: Any, kind: str) -> Shape | None:
     try:
-        _, args, *state = _reduced(iterator)
+        _, args, *state = simple.reduced(iterator)
     except TypeError:
         return None  # from 3.14 on some do not tell
     if kind == "islice" and args[1:] == (0,):  # how one says that it has ended
@@ -177,7 +109,7 @@ def _describe_around(iterator: Any, kind: str) -> Shape | None:
 
 def _restore_around(live: Any, shape: Shape, again: Again) -> Any:
     kind = shape["kind"]
-    function, args, *state = _reduced(live)
+    function, args, *state = simple.reduced(live)
     parts = _parts(kind, args)
     if len(parts) != len(shape["of"]):
         again.said.append(f"a {kind} over {len(parts)} iterators is where one over {len(shape['of'])} was; it was left where it is")
@@ -200,37 +132,49 @@ def _restore_around(live: Any, shape: Shape, again: Again) -> Any:
     return made
 
 
+def _describe_chain(iterator: Any) -> Shape | None:
+    """A chain over a fixed row of iterables: which one it is in, and where in that."""
+    try:
+        _, _, *state = simple.reduced(iterator)
+    except TypeError:
+        return None
+    if not state:
+        return {"kind": "ended"}
+    source, *active = state[0]
+    row = describe(source) if type(source).__name__ == "tuple_iterator" else None
+    parts = [describe(part) for part in active]
+    if row is None or any(part is None for part in parts):
+        return None
+    said = [sentence for part in parts if part is not None for sentence in part.get("inexact", ())]
+    return {"kind": "chain", "at": row["at"], "of": parts, "inexact": said}
+
+
+def _restore_chain(live: Any, shape: Shape, again: Again) -> Any:
+    _, _, *state = simple.reduced(live)
+    if not state or type(state[0][0]).__name__ != "tuple_iterator":
+        again.said.append("a chain has ended, or is over something else than what was recorded; it was left where it is")
+        return live
+    source, *active = state[0]
+    row, at = source.__reduce__(), shape["at"]
+    if shape["of"] and at != (row[2] if len(row) > 2 else None):
+        simple.restore(source, {"kind": "index", "at": (len(row[1][0]) if at is None else at) - 1}, again.said)
+        active = [iter(next(source))]
+    elif not active and shape["of"]:
+        active = [iter(next(source))]
+    below = again.below(one_to_one=False)
+    new = [restore(part, recorded, below) for part, recorded in zip(active, shape["of"], strict=True)]
+    live.__setstate__((source, *new))
+    return live
+
+
 def _parts(kind: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
     if kind in ("map", "filter"):
         return args[1:]
     return args if kind == "zip" else args[:1]
 
 
-def _reduced(iterator: Any) -> tuple[Any, ...]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # 3.12 announces that 3.14 will not tell
-        return iterator.__reduce__()  # type: ignore[no-any-return]
-
-
-def _count_args(iterator: Any) -> tuple[Any, ...]:
-    try:
-        return _reduced(iterator)[1]  # type: ignore[no-any-return]
-    except TypeError:
-        return ast.literal_eval(f"({repr(iterator).removeprefix('count(').removesuffix(')')},)")  # type: ignore[no-any-return]
-
-
-def skip(iterator: Iterator[Any], steps: int) -> int:
-    """Take and throw away; how many there were."""
-    before = itertools.count()
-    deque(zip(itertools.islice(iterator, max(0, steps)), before, strict=False), maxlen=0)
-    return next(before)
-
-
-# The last item again
-
-
 class OnceMore:
-    """Yields an item, then goes on with an iterator."""
+    """Yields an item again, then goes on with an iterator, whose position is its own."""
 
     __slots__ = ("_item", "rest")
 
@@ -243,23 +187,3 @@ class OnceMore:
 
     def __next__(self) -> Any:
         return self._item.pop() if self._item else next(self.rest)
-
-
-def last_item(live: Any, shape: Shape) -> Any:
-    """What an iterator yielded last before the described position, over the things of a live one; UNKNOWN if that cannot be told.
-
-    A loader's batch is made of the same examples; what was drawn for it is drawn anew.
-    """
-    kind = shape["kind"]
-    if kind == "loader":
-        return loaders.last_batch(live, shape)
-    if kind in ("enumerate", "zip") and _AROUND.get(type(live)) == kind:
-        items = [last_item(part, below) for part, below in zip(_reduced(live)[1], shape["of"], strict=False)]
-        if any(item is UNKNOWN for item in items) or len(items) != len(shape["of"]):
-            return UNKNOWN
-        return (shape["index"] - 1, items[0]) if kind == "enumerate" else tuple(items)
-    if kind == "range" and type(live).__name__ in _RANGES:
-        return shape["rest"][0] - shape["rest"][2]
-    if kind == "index" and type(live).__name__ in ("list_iterator", "tuple_iterator") and shape["at"]:
-        return live.__reduce__()[1][0][shape["at"] - 1]
-    return UNKNOWN

@@ -31,6 +31,9 @@ MAX_COPIED = 16 << 20
 _WHOLE = ("generator", "array", "tensor")
 _NOT_WALKED = (type, types.ModuleType, types.CodeType, types.FrameType, types.BuiltinFunctionType, types.GeneratorType)
 
+_NOT_STATE = frozenset("rearview multiprocessing threading queue asyncio concurrent subprocess logging io _io _thread weakref".split())
+"""Packages whose objects are not what a dataset or sampler is made of."""
+
 Values = dict[str, Any]
 """Place -> what is there, plain: ("=", scalar), ("number", dtype, bytes) for one of NumPy's, ("generator", state), ("ints", bytes),
 ("items", [...]), ("array", dtype, bytes), ("tensor", dtype, bytes)."""
@@ -60,7 +63,7 @@ def places(root: object, stop: tuple[object, ...] = (), most: int = MAX_COPIED) 
         if id(value) in seen:
             continue
         seen.add(id(value))
-        kind = _changes_in_place(value, most)
+        kind = change_in_place(value, most)
         if kind is not None:
             yield Place(name, kind, value, None)
         if kind in _WHOLE or depth > MAX_DEPTH:
@@ -73,8 +76,14 @@ def places(root: object, stop: tuple[object, ...] = (), most: int = MAX_COPIED) 
             if _is_scalar(item):
                 if holder is not None and (not isinstance(item, (str, bytes)) or len(item) <= MAX_TEXT):
                     yield Place(name + step, "scalar", holder, key)
-            elif not isinstance(item, _NOT_WALKED):
+            elif _is_walked(item):
                 waiting.append((name + step, item, depth + 1))
+
+
+def _is_walked(item: object) -> bool:
+    """Not iterators: where they are is told otherwise, and what is under way in them is not to be written to."""
+    kind = type(item)
+    return not (isinstance(item, _NOT_WALKED) or hasattr(kind, "__next__") or kind.__module__.partition(".")[0] in _NOT_STATE)
 
 
 def _is_scalar(value: object) -> bool:
@@ -82,7 +91,8 @@ def _is_scalar(value: object) -> bool:
     return type(value) in SCALARS or (numpy is not None and isinstance(value, numpy.generic) and not value.dtype.hasobject)
 
 
-def _changes_in_place(value: object, most: int) -> str | None:
+def change_in_place(value: object, most: int) -> str | None:
+    """How a thing can change: generator, array, tensor, list, container; None if it cannot, or is too large."""
     if isinstance(value, random.Random):
         return None if isinstance(value, random.SystemRandom) else "generator"
     numpy = sys.modules.get("numpy")
@@ -249,12 +259,13 @@ def put_back(root: object, values: Mapping[str, Any], stop: tuple[object, ...] =
         return []
     left = dict(values)
     for place in list(places(root, stop, most)):
-        if place.name in left and _write(place, left[place.name]):
+        if place.name in left and write(place, left[place.name]):
             del left[place.name]
     return sorted(left)
 
 
-def _write(place: Place, value: Any) -> bool:
+def write(place: Place, value: Any) -> bool:
+    """Write a value to its place; False if something else is there."""
     thing, kind = place.holder, value[0]
     if kind in ("=", "number") and place.kind == "scalar":
         thing[place.key] = value[1] if kind == "=" else sys.modules["numpy"].frombuffer(value[2], dtype=value[1])[0]

@@ -13,14 +13,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import xxhash
-
-from rearview.errors import Unstorable
 from rearview.state import streams
+from rearview.state.iterating import generators
 from rearview.state.loading import holdings
 from rearview.state.loading.holdings import Values
+from rearview.state.loading.plain import digest, storable
 from rearview.state.loading.worker import Moved
-from rearview.store import encoding
 
 Position = dict[str, Any]
 
@@ -132,7 +130,10 @@ def position(iterator: Any, note: Note) -> Position:
     else:
         taken["drawn"] = note.drawn
         taken["last"] = storable(note.sent[-1][1]) if note.sent else None
-        if iterable:  # to be compared when the same items have been drawn again
+        if iterable:
+            reader = iterator._dataset_fetcher.dataset_iter
+            taken["reader"] = generators.describe(reader) if generators.is_generator(reader) and note.drawn else None
+            # to be compared when the same items have been read again
             taken["after"] = {name: digest(state) for name, state in streams.take().items()}
     return taken
 
@@ -178,17 +179,3 @@ def _trouble(iterator: Any, note: Note) -> list[str]:
 def _whose(holder: Any) -> str:
     dataset = getattr(holder, "dataset", None) or holder._dataset
     return type(dataset).__qualname__
-
-
-def storable(value: Any) -> Any:
-    """The value, if it can be kept as plain data, else None: then it is drawn again."""
-    try:
-        encoding.encode(value)
-    except Unstorable:
-        return None
-    return value
-
-
-def digest(state: Any) -> str:
-    """A short name for plain data."""
-    return xxhash.xxh3_128_hexdigest(encoding.encode(state))

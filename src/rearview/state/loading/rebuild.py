@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from rearview.state import streams
+from rearview.state.iterating import generators
 from rearview.state.loading import holdings, watched
-from rearview.state.loading.notes import NOTE, Note, Position, digest, of, samplers, storable
+from rearview.state.loading.notes import NOTE, Note, Position, of, samplers
+from rearview.state.loading.plain import digest, storable
 from rearview.state.loading.standin import StandIn, carrying
 from rearview.state.loading.worker import Start
 
@@ -29,21 +31,6 @@ def put_back(loader: Any, position: Position, live: Any = None) -> Any:
     try:
         _compare(loader, position)
         return _Rebuilding(loader, position).run(live)
-    finally:
-        streams.put_back(outside)
-
-
-def last_batch(loader: Any, position: Position) -> Any:
-    """The batch before a position, made again in this process: the same examples, with other draws."""
-    outside = streams.take()
-    try:
-        rebuilding = _Rebuilding(loader, position)
-        index = rebuilding.skip(rebuilding.order(), position["received"] if position["workers"] else position["drawn"])
-        rebuilding.settle()
-        fetcher = sys.modules["torch.utils.data.dataloader"]._DatasetKind.create_fetcher(
-            loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
-        )
-        return fetcher.fetch(index)
     finally:
         streams.put_back(outside)
 
@@ -98,7 +85,16 @@ class _Rebuilding:
         return self.place(iterator)
 
     def single_again(self, live: Any) -> Any:
-        """Read from the beginning what was read."""
+        """Step into the reader where it was, if it tells all of that; else read from the beginning what was read."""
+        reader = self.position.get("reader")
+        if reader is not None and generators.can_step_in(reader):
+            self.begin()
+            iterator = self.make(live, None, order=self.loader._index_sampler)
+            if generators.step_in(iterator._dataset_fetcher.dataset_iter, reader):
+                self.settle()
+                self.note.drawn = self.position["drawn"]
+                return self.place(iterator)
+            live = iterator
         self.begin()
         iterator = self.make(live, None, order=self.loader._index_sampler)
         if self.position["first"]:

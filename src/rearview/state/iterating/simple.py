@@ -1,0 +1,105 @@
+"""Iterators of the language over one thing: sequences, ranges, dicts, `count`, `repeat`. Where they are, and back there.
+
+Set in place where the type allows it. Knows what each type tells of itself, from Python 3.11 on; from 3.14 on some tell less.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import operator
+import sys
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+Shape = dict[str, Any]
+
+_INDEXED = frozenset(
+    "list_iterator tuple_iterator str_iterator str_ascii_iterator bytes_iterator bytearray_iterator list_reverseiterator reversed".split()
+)
+"""Types with one index into a sequence, which can be set."""
+_COUNTED = frozenset(
+    "dict_keyiterator dict_valueiterator dict_itemiterator dict_reversekeyiterator dict_reversevalueiterator dict_reverseitemiterator "
+    "set_iterator _deque_iterator odict_iterator".split()
+)
+"""Types that tell only how many items are left."""
+RANGES = ("range_iterator", "longrange_iterator")
+
+
+def describe(iterator: Any) -> Shape | None:
+    """Where an iterator is; None if it is none of these."""
+    kind, name = type(iterator), type(iterator).__name__
+    if kind is itertools.count:
+        args = _count_args(iterator)
+        return {"kind": "count", "args": list(args)} if all(type(number) in (int, float) for number in args) else None
+    if kind is itertools.repeat:
+        return {"kind": "repeat", "left": operator.length_hint(iterator, -1)}
+    if kind.__module__ not in ("builtins", "collections", "_collections"):
+        return None
+    if name in _INDEXED:
+        reduced = iterator.__reduce__()
+        return {"kind": "index", "at": reduced[2] if len(reduced) > 2 else None}
+    if name in RANGES:
+        rest = _rest(iterator)
+        return {"kind": "range", "rest": [rest.start, rest.stop, rest.step]}
+    return {"kind": "left", "left": operator.length_hint(iterator)} if name in _COUNTED else None
+
+
+def restore(live: Any, shape: Shape, said: list[str]) -> Any:
+    """Bring a live iterator there; the iterator to go on with. What could not be done is said."""
+    kind, name = shape["kind"], type(live).__name__
+    if kind in ("count", "ended"):
+        return itertools.count(*shape["args"]) if kind == "count" else iter(())
+    if kind == "repeat" and type(live) is itertools.repeat:
+        return live if operator.length_hint(live, -1) == shape["left"] else itertools.repeat(reduced(live)[1][0], shape["left"])
+    if kind == "index" and name in _INDEXED:
+        end = -1 if "reverse" in name else sys.maxsize
+        live.__setstate__(end if shape["at"] is None else shape["at"])
+        return live
+    if kind == "range" and name in RANGES:
+        return _restore_range(live, range(*shape["rest"]))
+    if kind == "left" and name in _COUNTED:
+        ahead = operator.length_hint(live) - shape["left"]
+        if ahead < 0:
+            said.append(f"a {name} has {-ahead} items fewer left than were recorded")
+        skip(live, ahead)
+        return live
+    said.append(f"a {name} is where an iterator of kind {kind} was; it was left where it is")
+    return live
+
+
+def _rest(iterator: Any) -> range:
+    _, (whole,), *state = iterator.__reduce__()
+    return whole[state[0] or 0 :] if state else whole  # type: ignore[no-any-return]
+
+
+def _restore_range(live: Any, rest: range) -> Iterator[int]:
+    _, (whole,), *_ = live.__reduce__()
+    ahead, odd = divmod(rest.start - whole.start, whole.step) if whole.step == rest.step else (-1, 0)
+    if ahead < 0 or odd or (whole.stop != rest.stop and len(whole) != ahead + len(rest)):
+        return iter(rest)  # the program's range is another one now
+    live.__setstate__(ahead)
+    return live  # type: ignore[no-any-return]
+
+
+def reduced(iterator: Any) -> tuple[Any, ...]:
+    """What an iterator is made of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # 3.12 announces that 3.14 will not tell
+        return iterator.__reduce__()  # type: ignore[no-any-return]
+
+
+def _count_args(iterator: Any) -> tuple[Any, ...]:
+    try:
+        return reduced(iterator)[1]  # type: ignore[no-any-return]
+    except TypeError:
+        return ast.literal_eval(f"({repr(iterator).removeprefix('count(').removesuffix(')')},)")  # type: ignore[no-any-return]
+
+
+def skip(iterator: Iterator[Any], steps: int) -> int:
+    """Take and throw away; how many there were."""
+    taken = itertools.count()
+    deque(zip(itertools.islice(iterator, max(0, steps)), taken, strict=False), maxlen=0)
+    return next(taken)
