@@ -55,6 +55,7 @@ class ChunkReader:
         self.known = known
         self._threads = threads
         self._files: dict[str, _File] = {}
+        self._bounces: list[memoryview] = []
         self._lock = threading.Lock()
 
     def into(self, refs: Sequence[ChunkRef], dest: memoryview, verify: bool = True) -> None:
@@ -121,18 +122,29 @@ class ChunkReader:
 
     def _work(self, blocks: Iterator[_Block], verify: bool) -> None:
         bounce: memoryview | None = None
-        for block in blocks:
-            file = self._open(block.pack)
-            try:
-                if file.past < 0 or block.size < PAGE or direct.is_cached(file.cached, block.offset, block.size):
-                    _through_cache(file.cached, block, verify)
-                    continue
-                if bounce is None:
-                    bounce = memoryview(direct.aligned_memory(BLOCK_BYTES + 2 * PAGE))
-                if not _past_cache(file.past, block, bounce, verify):
-                    _through_cache(file.cached, block, verify)
-            except OSError as problem:
-                raise Damaged(f"pack {block.pack} cannot be read at offset {block.offset}: {problem.strerror}") from problem
+        try:
+            for block in blocks:
+                file = self._open(block.pack)
+                try:
+                    if file.past < 0 or block.size < PAGE or direct.is_cached(file.cached, block.offset, block.size):
+                        _through_cache(file.cached, block, verify)
+                        continue
+                    if bounce is None:
+                        bounce = self._bounce()
+                    if not _past_cache(file.past, block, bounce, verify):
+                        _through_cache(file.cached, block, verify)
+                except OSError as problem:
+                    raise Damaged(f"pack {block.pack} cannot be read at offset {block.offset}: {problem.strerror}") from problem
+        finally:
+            if bounce is not None:
+                self._bounces.append(bounce)
+
+    def _bounce(self) -> memoryview:
+        """Whole pages to read into, from one call to the next: new memory costs many times the copy out of it."""
+        try:
+            return self._bounces.pop()
+        except IndexError:
+            return memoryview(direct.aligned_memory(BLOCK_BYTES + 2 * PAGE))
 
     def _open(self, pack: str) -> _File:
         with self._lock:
@@ -154,6 +166,7 @@ class ChunkReader:
                 if file.past >= 0:
                     os.close(file.past)
             self._files.clear()
+            self._bounces.clear()
 
     def __enter__(self) -> ChunkReader:
         return self
