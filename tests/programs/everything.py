@@ -197,10 +197,10 @@ def train():
 
 if __name__ == "__main__":
     ends = train()
+    print(settings.warmup, settings.Counter.calls, next(turns), next(letters), next(stream), noise.random(), flush=True)
+    print(torch.rand((), generator=jitter).item(), torch.rand((), generator=loader.generator).item(), augment(0.0), flush=True)
+    print(sampler.random.random(), random.random(), flush=True)
     rates = [group["lr"] for group in opt.param_groups]
     fingerprint.show(net.state_dict(), net.calls, net.drift, opt.state_dict()["state"], rates, sched.state_dict())
     flags = [p.requires_grad for p in net.parameters()], [m.training for m in net.modules()], opt.param_groups[0]["betas"]
     fingerprint.show(ema.state_dict(), scaler.state_dict(), table, seen, vars(plan), smoothed.value, ends, shown, flags)
-    print(settings.warmup, settings.Counter.calls, next(turns), next(letters), next(stream), noise.random(), flush=True)
-    print(torch.rand((), generator=jitter).item(), torch.rand((), generator=loader.generator).item(), augment(0.0), flush=True)
-    print(sampler.random.random(), random.random(), flush=True)
