@@ -8,11 +8,13 @@ from __future__ import annotations
 import fcntl
 import functools
 import gc
+import inspect
 import io
 import os
 import sys
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from types import FrameType
 from typing import Any
 
 _DESCRIPTORS = "/dev/fd" if sys.platform == "darwin" else "/proc/self/fd"
@@ -20,7 +22,16 @@ _DESCRIPTORS = "/dev/fd" if sys.platform == "darwin" else "/proc/self/fd"
 
 def descriptors(paths: Iterable[str]) -> dict[str, list[int]]:
     """The descriptors that are open for writing on some files: path -> numbers."""
-    wanted = {os.path.join(_real(os.path.dirname(path)), os.path.basename(path)): path for path in list(paths)}
+    return descriptors_of({real(path): path for path in paths})
+
+
+def real(path: str) -> str:
+    """A file by the real name of its folder, as the system tells it of a descriptor."""
+    return os.path.join(_real(os.path.dirname(path)), os.path.basename(path))
+
+
+def descriptors_of(wanted: Mapping[str, str]) -> dict[str, list[int]]:
+    """The same for files by their `real` names: real name -> path."""
     found: dict[str, list[int]] = {}
     if not wanted:
         return found
@@ -48,16 +59,35 @@ def _path_of(fd: int) -> str:
 
 
 def on(fds: set[int]) -> dict[int, list[weakref.ref[Any]]]:
-    """The file objects of this process on some descriptors, outermost or not. Walks all objects once."""
+    """The file objects of this process on some descriptors. Only if one is not near at hand are all objects walked through."""
     found: dict[int, list[weakref.ref[Any]]] = {}
-    if not fds:
-        return found
-    for thing in gc.get_objects():
-        if type(thing) in _KINDS:
-            fd = _fileno(thing)
-            if fd in fds and fd is not None:
-                found.setdefault(fd, []).append(weakref.ref(thing))
+    if fds:
+        _sort(_near_at_hand(), fds, found)
+        if set(found) != fds:
+            found.clear()
+            _sort(gc.get_objects(), fds, found)
     return found
+
+
+def _sort(things: Iterable[Any], fds: set[int], found: dict[int, list[weakref.ref[Any]]]) -> None:
+    for handle in [thing for thing in things if type(thing) in _KINDS]:
+        fd = _fileno(handle)
+        if fd is not None and fd in fds:
+            found.setdefault(fd, []).append(weakref.ref(handle))
+
+
+def _near_at_hand() -> Iterator[Any]:
+    """Where programs keep their files: variables of the functions that are running, of the main module, handlers of `logging`."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_flags & inspect.CO_NEWLOCALS:  # a function; what is at module level follows
+            yield from frame.f_locals.values()
+        frame = frame.f_back
+    main = sys.modules.get("__main__")
+    yield from list(vars(main).values()) if main is not None else ()
+    logging = sys.modules.get("logging")
+    for reference in list(getattr(logging, "_handlerList", ())):
+        yield getattr(reference(), "stream", None)
 
 
 _KINDS = frozenset((io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom))

@@ -27,6 +27,7 @@ TAIL_BYTES = 4096
 """So many bytes before a noted length tell whether a longer file still begins as it did."""
 _KEPT_BYTES = 64 << 20
 _READ_AT_BOUNDARY = 256 << 10
+_FILES_AT_BOUNDARY = 32
 
 Row = list[Any]
 """path, length, mode, object key or None, mtime in ns, digest of the tail or None, position of the open handle or None,
@@ -55,13 +56,15 @@ class Outputs:
     def __init__(self, project: Path, store_root: Path) -> None:
         self._project = os.path.join(os.path.abspath(project), "")
         self._store = os.path.join(os.path.abspath(store_root), "")
-        self._home = os.path.join(os.path.expanduser("~"), "")
+        self._elsewhere = (os.path.join(os.path.expanduser("~"), "."), os.path.join(tempfile.gettempdir(), ""))
+        """Outside the project these are nobody's output: hidden folders at home, scratch."""
         self._seen = 0
         self._open_before: frozenset[str] = frozenset()
         self._marks: dict[str, Mark | None] = {}
         self._handles: dict[int, list[weakref.ref[Any]]] = {}
         self._looked: dict[int, tuple[str, int]] = {}
         """Descriptor -> which opening of which file it was when its handles were looked for."""
+        self._by_real_name: dict[str, str] = {}
         self._noted: dict[str, tuple[Mark, Row]] = {}
         self._kept_bytes = 0
 
@@ -84,16 +87,22 @@ class Outputs:
     def _at_boundary(self) -> list[Mark]:
         written.watch_torch()
         since, self._seen = self._seen, written.now()
-        open_now = handles.descriptors(written.files)
+        inside = (self._project, os.path.join(os.getcwd(), ""))
+        paths = list(written.files)
+        for path in paths:
+            if path not in self._marks and self._counts(path, inside):  # above all, not our own journal
+                self._by_real_name[handles.real(path)] = path
+        open_now = handles.descriptors_of(self._by_real_name)
         self._flush(open_now)
-        allowance = _READ_AT_BOUNDARY
-        for path in list(written.files):
+        bytes_left, files_left = _READ_AT_BOUNDARY, _FILES_AT_BOUNDARY
+        for path in paths:
             known = written.files.get(path)
             if known is None or (path in self._marks and known.serial < since and path not in open_now and path not in self._open_before):
                 continue
-            mark = self._mark(path, known, open_now.get(path))
-            if mark is not None and path not in open_now and mark.length <= min(TINY_BYTES, allowance) and self._is_news(mark):
-                allowance -= mark.length
+            mark = self._mark(path, known, open_now.get(path)) if self._counts(path, inside) else None
+            small = mark is not None and path not in open_now and mark.length <= min(TINY_BYTES, bytes_left) and files_left > 0
+            if small and mark is not None and self._is_news(mark):
+                bytes_left, files_left = bytes_left - mark.length, files_left - 1
                 mark = replace(mark, data=_read(path, mark.length))
             self._marks[path] = mark
         self._open_before = frozenset(open_now)
@@ -105,15 +114,12 @@ class Outputs:
 
     def _flush(self, open_now: dict[str, list[int]]) -> None:
         """Empty write buffers: what is in them at the boundary belongs to the file at the boundary."""
-        ours = [(path, fds) for path, fds in open_now.items() if path in written.files and self._counts(path)]  # not our journal
-        wanted = {fd: (path, written.files[path].serial) for path, fds in ours for fd in fds}
+        wanted = {fd: (path, written.files[path].serial) for path, fds in open_now.items() for fd in fds if path in written.files}
         if any(self._looked.get(fd) != opening for fd, opening in wanted.items()):  # all objects are walked only for a new handle
             self._looked, self._handles = wanted, handles.on(set(wanted))
         handles.flush(ref() for fd in wanted for ref in self._handles.get(fd, ()))
 
     def _mark(self, path: str, known: written.Written, fds: list[int] | None) -> Mark | None:
-        if not self._counts(path):
-            return None
         try:
             facts = os.stat(path)
         except OSError:
@@ -129,14 +135,11 @@ class Outputs:
         before = None if written.loop_begun is None else known.first < written.loop_begun
         return Mark(path, known.mode, facts.st_size, facts.st_mtime_ns, facts.st_ino, position, before)
 
-    def _counts(self, path: str) -> bool:
+    def _counts(self, path: str, inside: tuple[str, str]) -> bool:
         """Whether a file is the run's own: not the store's, not a scratch file, not a cache in the home folder."""
         if path.startswith(self._store) or path.endswith(".pyc"):
             return False
-        if path.startswith((self._project, os.path.join(os.getcwd(), ""))):
-            return True
-        hidden_at_home = path.startswith(self._home + ".")
-        return not hidden_at_home and not path.startswith(os.path.join(tempfile.gettempdir(), ""))
+        return path.startswith(inside) or not path.startswith(self._elsewhere)
 
     # -- in the background -------------------------------------------------------------------------------------------
 
