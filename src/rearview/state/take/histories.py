@@ -23,7 +23,8 @@ _SAVED: dict[type, tuple[str, ...]] = {}
 
 def is_pending(tensor: Any) -> bool:
     """Whether everything that a backward pass from this tensor would need is still there."""
-    waiting, seen = deque([tensor.grad_fn]), set()
+    waiting: deque[Any] = deque([tensor.grad_fn])
+    seen: set[Any] = set()
     found = False
     while waiting and len(seen) < _NODES:
         node = waiting.popleft()
