@@ -34,7 +34,7 @@ def test_killed_again_and_again(project: Path, cli: RunsProgram, tmp_path: Path)
     for at, after, of in (("3,1", 2, signal.SIGTERM), ("3,6", 2, signal.SIGKILL), ("4,2", 3, signal.SIGKILL)):
         done = cli("resume", run, "--yes", env={"DIE_AT": at, "DIE_AFTER": str(after), "DIE_OF": str(int(of))})
         assert done.returncode == -of, done.stderr
-        assert resuming.newest(cli)["status"] == "killed"
+        assert (resuming.newest(cli)["status"], resuming.newest(cli)["detail"]) == ("killed", of.name)
     done = cli("resume", run, "--yes", check=True)
     assert done.stdout == expected["stdout"]
     assert resuming.files_of(project)["log.csv"] == expected["log.csv"]
@@ -154,6 +154,16 @@ def test_edited_source_on_request(project: Path, cli: RunsProgram) -> None:
     assert {epoch for epoch, _, _ in resuming.logged(cli, new["run"])} == {3, 4, 5}
     old = json.loads(cli("runs", "--json", check=True).stdout)["runs"][0]
     assert (old["run"], old["status"], old["attempts"]) == (run, "killed", 1)
+
+
+@pytest.mark.parametrize("epochs", [4, 7])
+def test_edited_source_says_how_far_a_loop_goes(epochs: int, project: Path, cli: RunsProgram) -> None:
+    resuming.killed(project, cli)
+    source = (project / "train.py").read_text()
+    assert "range(1, 6)" in source
+    (project / "train.py").write_text(source.replace("range(1, 6)", f"range(1, {epochs + 1})"))
+    cli("resume", "--yes", "--current-code", check=True)
+    assert {epoch for epoch, _, _ in resuming.logged(cli, resuming.newest(cli)["run"])} == set(range(3, epochs + 1))
 
 
 def test_arguments_and_settings_are_the_same(project: Path, cli: RunsProgram, tmp_path: Path) -> None:

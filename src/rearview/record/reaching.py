@@ -125,10 +125,10 @@ class Reach:
             birth = None if type(source) in PLAIN else positions.begin(source)
             items: Iterator[Any] = iter(source)
         elif began is not None and self._put_back_quietly(began, within):
-            items, birth = self._from(source, began.position(depth), iteration)
+            items, birth = self._from(source, self._fitted(source, began.position(depth)), iteration)
         else:
             values = self._kept.put_back(within.scope)
-            items, birth = self._from(source, self._kept.position(depth), iteration)
+            items, birth = self._from(source, self._fitted(source, self._kept.position(depth)), iteration)
             if type(source) not in PLAIN:
                 items = chain([values.get(("item", 0))], items)
         loop.go_to(iteration, items)
@@ -159,6 +159,14 @@ class Reach:
             return islice(iter(source), iteration, None), None
         return positions.put_back(source, position), positions.born_as(source, position)
 
+    def _fitted(self, source: Any, position: dict[str, Any]) -> dict[str, Any]:
+        """Where a loop is. Edited code says itself how far a range goes: more epochs is why most of it was edited."""
+        live = getattr(source, "iterable", source)  # a progress bar's
+        shape = position.get("shape", {})
+        if self._shake.is_new_run and type(live) is range and shape.get("kind") == "range" and shape["rest"][2] == live.step:
+            shape["rest"][1] = live.stop
+        return position
+
     def _be_there(self, loop: LoopIterator, node: Node, source: Any, depth: int, within: Checkpointing | None) -> None:
         """The place itself."""
         if within is None:
@@ -169,7 +177,7 @@ class Reach:
         items: Iterator[Any] = iter(())
         birth = None
         if self.manifest.part != boundaries.BLOCK:
-            position = self._kept.position(depth)
+            position = self._fitted(source, self._kept.position(depth))
             items = positions.put_back(source, position)
             birth = positions.born_as(source, position)
         loop.go_to(iteration + 1, items)
