@@ -80,7 +80,7 @@ class Checkpointing:
 
     def follow(self, loop: LoopIterator, node: Node, source: Any, items: Any, birth: Any) -> None:
         """Take a loop as the main one or as a nested one, if it is."""
-        level = Level(loop, node, source, items, birth)
+        level = Level(node, source, items, birth)
         followed = self._following
         if followed is not None and followed.main.node.open:
             if node.parent is followed.main.node:
@@ -111,7 +111,7 @@ class Checkpointing:
     def yielded(self, loop: LoopIterator, item: Any) -> None:
         """Keep what the iteration of the main loop is about, for as long as it lasts."""
         followed = self._following
-        if followed is not None and followed.main.loop is loop:
+        if followed is not None and loop.is_at(followed.main.node):
             followed.main.item = item
 
     def left(self, loop: LoopIterator, node: Node, ending: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from rearview.record import boundaries, loops
 from rearview.record.keeping import Keeping
-from rearview.record.loops import LoopIterator, Node
+from rearview.record.loops import Node
 from rearview.record.scope import Scope
 from rearview.state import positions, streams
 
@@ -23,9 +23,8 @@ PLAIN = (range, list, tuple, itertools.count, dict, set, frozenset, str)
 
 @dataclass(slots=True)
 class Level:
-    """A loop that is followed."""
+    """A loop that is followed. Not its iterator: that a `for` statement drops it is how a break is known."""
 
-    loop: LoopIterator
     node: Node
     source: Any
     items: Any

@@ -223,6 +223,10 @@ class LoopIterator:
         """The loop's name."""
         return self._name
 
+    def is_at(self, node: Node) -> bool:
+        """Whether this is the loop of a node."""
+        return self._node is node
+
     def go_to(self, iteration: int, items: Iterator[Any]) -> None:
         """Begin at an iteration, with what yields from there on: a resumed program was here before."""
         node = self._node
@@ -316,7 +320,8 @@ class LoopIterator:
         if node is not None and node.open and leave is not None:  # None while the interpreter shuts down
             leave(node, LEFT)
             if self._guard is not None:
-                self._guard.left(self, node, how_dropped(sys._getframe(1)))
+                caller = sys._getframe().f_back  # none at the very end of the program, or of a thread
+                self._guard.left(self, node, LEFT if caller is None else how_dropped(caller))
 
 
 class Loop:
