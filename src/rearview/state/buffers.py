@@ -54,6 +54,11 @@ class LiveBuffer:
         """Nothing is expected to change it (frozen parameters, read-only arrays): a hint that has to be proved."""
         self._place = place
 
+    def release(self) -> None:
+        """Let go of the memory: it has been copied."""
+        self.owner = self.storage = None
+        self.address = 0
+
     @property
     def where(self) -> str:
         """A readable path, such as `opt.state[net.fc.weight]['exp_avg']`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rearview.state.buffers import LiveBuffer
 from rearview.state.places import Places
@@ -24,7 +24,7 @@ FAMILIES = (tensors, modules, arrays, functions, plain, objects)
 
 @dataclass(slots=True)
 class Captured:
-    """A state: the tree is a snapshot, the buffers are live memory."""
+    """A state: the tree is a snapshot, the buffers are live memory. It keeps that memory, and no object of the program."""
 
     tree: Tree
     buffers: list[LiveBuffer]
@@ -34,8 +34,6 @@ class Captured:
     """What is put back by its own code for being pickled."""
     places: Places
     buffer_nodes: list[int]
-    alive: list[object] = field(default_factory=list, repr=False)
-    """Everything met: the buffers' memory stays as long as this."""
 
     def sizes(self) -> dict[RootKey, int]:
         """How many bytes of memory each root brought in; what several roots reach counts for the first."""
@@ -62,7 +60,6 @@ def capture(roots: Mapping[RootKey, object], *, adapters: Sequence[Adapter] = ()
         _outermost(walk),
         walk.places,
         [number for number in walk.buffer_nodes.values() if walk.nodes[number][0] == "buffer"],
-        walk.keep,
     )
 
 

@@ -79,6 +79,7 @@ class Plan:
         self.notes: list[Missing] = []
         """What was live when it was recorded and is not there now."""
         self._parents: dict[int, int] = {}
+        self._places: Places | None = None
         self._queue: deque[tuple[int, Any]] = deque()
         self._deferred: list[tuple[Sequence[int], Sequence[int], Any]] = []
         self._reached: dict[int, None] = {}
@@ -215,8 +216,10 @@ class Plan:
 
     def where(self, number: int) -> str:
         """How a node is called in messages."""
-        parents = [self._parents.get(at, NONE) for at in range(len(self.nodes))]
-        return Places(self.nodes, parents, self.tree.roots).of(number)
+        if self._places is None:
+            parents = [self._parents.get(at, NONE) for at in range(len(self.nodes))]
+            self._places = Places(self.nodes, parents, self.tree.roots)
+        return self._places.of(number)
 
     def note(self, number: int, name: str, why: str) -> None:
         """Something that the program had when it was recorded and that cannot be put back."""

@@ -364,6 +364,7 @@ def test_what_cannot_be_kept_is_listed_and_stays_live(tmp_path: pathlib.Path) ->
             self.thread, self.jobs = threading.Thread(target=print), [1]
 
     generator, lock, worker = numbers(), threading.Lock(), Worker()
+    lock.acquire()
     o = Settings()
     o.lock, o.generator, o.worker, o.inside = lock, generator, worker, [lock, 1]  # type: ignore[attr-defined]
     captured = capture(roots(o=o))
@@ -522,3 +523,20 @@ def test_what_is_rearviews_own_stays_and_lacks_nowhere() -> None:
     back = plan(kept.tree, roots(o=o), kept).apply()["given", "o"]
     assert back["loop"] is loop
     assert back["mine"] == [1]
+
+
+def test_locks_that_nobody_holds_are_no_state() -> None:
+    o = {"lock": threading.Lock(), "again": threading.RLock(), "event": threading.Event(), "jobs": queue.Queue()}
+    o["jobs"].put(1)  # type: ignore[attr-defined]
+    kept = taken(o=o)
+    lock = o["lock"]
+    o["jobs"].put(2)  # type: ignore[attr-defined]
+    o["event"].set()  # type: ignore[attr-defined]
+    back = put(kept, o=o)["o"]
+    assert back["lock"] is lock
+    assert not back["event"].is_set()
+    assert list(back["jobs"].queue) == [1]
+    anew = put(kept)["o"]
+    assert anew["jobs"].get(timeout=1) == 1
+    with anew["lock"], anew["again"]:
+        pass

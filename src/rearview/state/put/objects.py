@@ -247,12 +247,12 @@ class Live(Kind):
         return ()
 
     def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
-        if live is ABSENT:
+        if live is ABSENT and payload[2] == NONE:
             plan.note(number, str(plan.plain(payload[0])), f"{plan.plain(payload[1])}; there is none now")
         return None
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
-        return live
+        return job.made[payload[2]]() if live is ABSENT and payload[2] != NONE else live
 
 
 class Adapted(Kind):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copyreg
 import sys
+import threading
 import types
 import warnings
 from typing import Any
@@ -27,6 +28,8 @@ _LIVE_TYPES: dict[str, str] = {
     "asyncio.events.AbstractEventLoop": "it runs tasks",
     "asyncio.futures.Future": "work that is under way",
     "multiprocessing.pool.Pool": "it owns processes",
+    "pyarrow.lib.Table": "a table that is read, perhaps from a mapped file",
+    "datasets.table.Table": "a table that is read, perhaps from a mapped file",
 }
 """Objects that are more than their attributes, by class."""
 
@@ -34,10 +37,14 @@ _OURS = __name__.partition(".")[0]
 _OWN_PROTOCOLS = frozenset((*sys.stdlib_module_names, "torch", "numpy"))
 """Libraries whose objects are known; of any other it is said that they are put back by their own code for being pickled."""
 
+_OF_THE_LAUNCH = ("torch._C._distributed", "torch.distributed.distributed_c10d", "torch.distributed.device_mesh")
+"""Groups, stores and reducers of a launch hold no state of the training."""
+
 _AT_WORK = ("threading.Thread", "multiprocessing.process.BaseProcess", "concurrent.futures._base.Executor", "subprocess.Popen")
 
 _LIVE_PACKAGES = frozenset(
-    ("tensorboard", "tensorboardX", "wandb", "mlflow", "comet_ml", "neptune", "clearml", "aim", "tqdm", "rich", "IPython", "ipykernel")
+    ("tensorboard", "tensorboardX", "wandb", "mlflow", "comet_ml", "neptune", "clearml", "aim", "tqdm", "rich", "IPython", "ipykernel",
+     "matplotlib", "plotly", "bokeh", "altair", "visdom")
 )
 """Libraries whose objects show or send what happens; the training does not depend on them."""
 
@@ -155,8 +162,16 @@ def _module_of(value: Any, name: str) -> str:
 
 
 def _take_ours(walk: Walk, value: Any) -> Node:
-    """Something of rearview's own: it stays, and is nothing that a state lacks."""
-    return ("live", walk.slots((type_name(value), "rearview's own")))
+    """Something of rearview's own, or that every launch makes anew: it stays, and is nothing that a state lacks."""
+    return ("live", walk.slots((type_name(value), "belongs to the process", None)))
+
+
+def _take_lock(walk: Walk, value: Any) -> Node:
+    """A lock that nobody holds: the live one stays, and where there is none any other will do."""
+    if "unlocked" not in repr(value):
+        raise Uncapturable("a lock that is held")
+    maker = threading.RLock if type(value) is type(threading.RLock()) else threading.Lock
+    return ("live", walk.slots((type_name(value), "a lock that nobody holds", maker)))
 
 
 def _kept_live(why: str) -> Taker:
@@ -168,7 +183,8 @@ def _kept_live(why: str) -> Taker:
 
 def takers() -> dict[type, Taker]:
     """Who takes exactly these types."""
-    return {types.ModuleType: take_module, type: take_class, **{kind: _kept_live(why) for kind, why in _BUILT_IN.items()}}
+    locks: dict[type, Taker] = {type(threading.Lock()): _take_lock, type(threading.RLock()): _take_lock}
+    return {types.ModuleType: take_module, type: take_class, **locks, **{kind: _kept_live(why) for kind, why in _BUILT_IN.items()}}
 
 
 def decide(kind: type) -> Taker:
@@ -182,7 +198,8 @@ def decide(kind: type) -> Taker:
         if why is not None:
             return _kept_live(why)
     package = kind.__module__.partition(".")[0]
-    if package == _OURS and not kind.__module__.startswith(f"{_OURS}.testing"):
+    ours = package == _OURS and not kind.__module__.startswith(f"{_OURS}.testing")
+    if ours or kind.__module__.startswith(_OF_THE_LAUNCH):
         return _take_ours
     if package in _LIVE_PACKAGES or kind.__module__.startswith("torch.utils.tensorboard"):
         return _kept_live(f"an object of {package} reaches outside the program")

@@ -242,7 +242,7 @@ class Walk:
     def left_live(self, number: int, value: object, why: str) -> Node:
         """The node of an object that is not kept."""
         self.missing.append(Missing(self.where(number), type_name(value), why))
-        return ("live", [self.slot(type_name(value)), self.slot(why)])
+        return ("live", [self.slot(type_name(value)), self.slot(why), NONE])
 
     def where(self, number: int) -> str:
         """How a node is called in messages."""
