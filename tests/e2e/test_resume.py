@@ -166,6 +166,33 @@ def test_edited_source_says_how_far_a_loop_goes(epochs: int, project: Path, cli:
     assert {epoch for epoch, _, _ in resuming.logged(cli, resuming.newest(cli)["run"])} == set(range(3, epochs + 1))
 
 
+TWO_LOOPS = """
+import os, random, time
+import rearview as rv
+random.seed(5)
+kept = []
+with rv.checkpointing():
+    for _ in rv.loop("warmup", range(3)):
+        kept.append(random.random())
+    mean = sum(kept) / len(kept)
+    for k in rv.loop("main", range(6)):
+        kept.append((k, mean * random.random()))
+        time.sleep(0.2)
+        if k == 3 and "DIE" in os.environ:
+            os.kill(os.getpid(), 9)
+print(mean, kept)
+"""
+
+
+def test_what_runs_between_two_loops_sees_the_end_of_the_first(project: Path, cli: RunsProgram) -> None:
+    (project / "train.py").write_text(TWO_LOOPS)
+    whole = cli("run", "train.py", env={"REARVIEW_EVERY": "1"}, check=True)
+    assert cli("run", "train.py", env={"DIE": "1", "REARVIEW_EVERY": "1"}).returncode == -9
+    done = cli("resume", "--yes", check=True)
+    assert "after main=" in done.stderr
+    assert done.stdout == whole.stdout
+
+
 def test_arguments_and_settings_are_the_same(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
     expected = resuming.uninterrupted(tmp_path / "full", "0.25")
     resuming.write_trainer(project)

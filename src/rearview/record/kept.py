@@ -74,6 +74,15 @@ def before(store: Store, manifest: Manifest, depth: int) -> Manifest | None:
     `depth` is that of the main loop in the path. None if there is none, or nothing of it is left.
     """
     name, occurrence, iteration = manifest.path[depth][:3]
+    return _earlier(store, manifest, depth, lambda place: place == [name, occurrence, iteration - 1])
+
+
+def last_of(store: Store, manifest: Manifest, depth: int, name: str, occurrence: int) -> Manifest | None:
+    """The last checkpoint of a loop that had ended before another one began: what ran between the two saw about that state."""
+    return _earlier(store, manifest, depth, lambda place: place[:2] == [name, occurrence])
+
+
+def _earlier(store: Store, manifest: Manifest, depth: int, fits: Callable[[list[Any]], bool]) -> Manifest | None:
     around = [level[:3] for level in manifest.path[:depth]]
     names = [one for one in manifests.list_of(store, manifest.run) if one.process == manifest.process and one.part == boundaries.ITERATION]
     earlier = sorted((one for one in names if one.order < manifest.name.order), key=lambda one: one.order, reverse=True)
@@ -85,6 +94,6 @@ def before(store: Store, manifest: Manifest, depth: int) -> Manifest | None:
         except (Damaged, NotFound, OSError):
             continue
         place = [level[:3] for level in found.path]
-        if place == [*around, [name, occurrence, iteration - 1]]:
+        if len(place) == depth + 1 and place[:depth] == around and fits(place[depth]):
             return found
     return None

@@ -8,7 +8,7 @@ random streams last.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from rearview.errors import CheckpointError, Damaged, NotFound, RestoreRefused
 from rearview.record import aside, boundaries
 from rearview.record.following import PLAIN
 from rearview.record.handshake import Handshake
-from rearview.record.kept import ITERATION, Kept, before
+from rearview.record.kept import ITERATION, Kept, before, last_of
 from rearview.record.loops import LoopIterator, Node
 from rearview.record.say import say
 from rearview.record.scope import Roots
@@ -111,7 +111,9 @@ class Reach:
             )
         loop.go_to(0, iter(()))
         if within is not None and depth == len(self.manifest.path) - 1:  # what comes next finds variables that the loop assigned
-            self._kept.put_back(within.scope)
+            ended_with = self._open(lambda: last_of(self._recorder.store, self.manifest, depth, node.name, node.occurrence))
+            if ended_with is None or not self._put_back_quietly(ended_with, within):
+                self._kept.put_back(within.scope)
 
     def _go_on_in(self, loop: LoopIterator, node: Node, source: Any, depth: int, within: Checkpointing | None) -> None:
         """A loop around the place: it yields again what it was at."""
@@ -120,7 +122,7 @@ class Reach:
         if within is None:
             loop.go_to(iteration, islice(iter(source), iteration, None))
             return
-        began = self._iteration_before(depth)
+        began = self._open(lambda: before(self._recorder.store, self.manifest, depth))  # what runs in it before the place sees that
         if iteration == 0:
             birth = None if type(source) in PLAIN else positions.begin(source)
             items: Iterator[Any] = iter(source)
@@ -135,10 +137,10 @@ class Reach:
         within.follow(loop, node, source, items, birth)
         self._kept.put_streams_back(ITERATION)
 
-    def _iteration_before(self, depth: int) -> Kept | None:
-        """The state that the iteration began with: what runs in it before the place sees just what it saw then."""
+    def _open(self, find: Callable[[], Manifest | None]) -> Kept | None:
+        """An earlier checkpoint, for what runs on the way; None if nothing of it is left."""
         try:
-            found = before(self._recorder.store, self.manifest, depth)
+            found = find()
             return None if found is None else Kept(self._recorder.store, found, lambda _: None)
         except (Damaged, NotFound):
             return None
@@ -241,6 +243,3 @@ def _depth(node: Node) -> int:
         node = node.parent
         depth += 1
     return depth
-
-
-
