@@ -287,7 +287,7 @@ def in_words(plan: Plan) -> str:
         CUT: f"is cut back from {size} bytes to the {plan.length:,} it had at the checkpoint",
         PUT_BACK: f"gets back its content at the checkpoint ({plan.length:,} bytes); it was written anew since",
         MADE: f"is gone and is made again as it was at the checkpoint ({plan.length:,} bytes)",
-        BEGUN: f"was begun after the checkpoint ({size} bytes): it is set aside and begins anew",
+        BEGUN: f"was not there then ({size} bytes now): it is set aside and begins anew",
         LEFT: "was changed after the run had ended, by somebody else: it is left as it is",
         LOST: (
             f"was written anew since the checkpoint and its content then ({plan.length:,} bytes) was not kept: it stays as it is now"
