@@ -123,7 +123,8 @@ class State(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         key = self._key(name)
-        if name in self._manifest.pickled:
+        tree = self._whole_tree()
+        if tree.nodes[tree.roots[key]][0] == "pickle":  # what is only put back by its own code can be looked at
             raise CheckpointError(f"{name} is kept as a pickle, which looking never opens: `.rebuild({name!r})` does, if you trust the run")
         return self._look(key)
 
