@@ -1,19 +1,77 @@
-"""Which calls of a wrapped object are queued, and what is kept of their arguments. The plain way; TensorBoard has its own.
+"""What a call in the background is, which calls of a wrapped object are queued, and what is kept of their arguments.
 
-Decides and copies; it neither queues nor makes calls.
+The plain way; TensorBoard has its own. Decides and copies; it neither queues nor makes calls.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rearview.record.background_arguments import Copier, Uncopyable, nbytes_of
-from rearview.record.background_queue import CALL_BYTES
 
+CALL_BYTES = 256
+"""What a call without any large argument counts."""
 AFTER_THE_OTHERS = frozenset({"flush", "close"})
 """Methods that are made by the caller once everything before them was made, and whose result is given."""
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One call that waits, or was made."""
+
+    run: Callable[[], Any]
+    nbytes: int
+    label: str
+    """`SummaryWriter.add_histogram`, for messages."""
+    where: tuple[str, int]
+    """File and line that asked for it."""
+    prepare: Callable[[], Any] | None = None
+    """The part that needs no order. Several threads may do it at once, and more than once: that has to be all the same."""
+    number: int = 0
+    value: Any = None
+    error: BaseException | None = None
+    done: bool = False
+    _claimed: bool = False
+
+    def is_open(self) -> bool:
+        """Whether it is to be prepared, and nobody has begun."""
+        return self.prepare is not None and not self._claimed
+
+    def is_ready(self) -> bool:
+        """Whether nothing is left to prepare."""
+        return self.prepare is None
+
+    def get_ready(self) -> None:
+        """Prepare it, unless that was done."""
+        prepare = self.prepare
+        if prepare is None:
+            return
+        self._claimed = True
+        try:
+            prepare()
+        except Exception as problem:  # noqa: BLE001 (whatever is raised belongs to the call)
+            self.error = problem
+        self.prepare = None
+
+    def drop(self) -> None:
+        """Let go of the arguments."""
+        self.run, self.prepare = _nothing, None
+
+
+def _nothing() -> None:
+    return None
+
+
+class Kept(NamedTuple):
+    """A call with its arguments as they were."""
+
+    run: Callable[[], Any]
+    """To be run in its turn."""
+    prepare: Callable[[], Any] | None = None
+    """To be run before that, by any thread; see `Call.prepare`."""
 
 
 class Asked(NamedTuple):
@@ -21,8 +79,8 @@ class Asked(NamedTuple):
 
     nbytes: int
     """What its arguments will take."""
-    keep: Callable[[], Callable[[], Any]]
-    """Copies the arguments, once there is room, and gives what is to be run. Raises `Uncopyable`."""
+    keep: Callable[[], Kept]
+    """Copies the arguments, once there is room. Raises `Uncopyable`."""
 
 
 class Plain:
@@ -48,7 +106,7 @@ class Plain:
         """In a forked child: what a thread of the parent's may have been using."""
 
 
-def keep(method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any]:
+def keep(method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Kept:
     """The call with its arguments as they are now."""
     copier = Copier()
     try:
@@ -62,7 +120,7 @@ def keep(method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
             arrived()
         return method(*now, **named)
 
-    return run
+    return Kept(run)
 
 
 def moment() -> float:

@@ -35,8 +35,17 @@ class Histogram(NamedTuple):
     """Both as float64 arrays."""
 
 
+class Scratch:
+    """Memory for one thread at a time: a piece as float64, its cells, and where they split."""
+
+    def __init__(self, numpy: Any) -> None:
+        self.wide = numpy.empty(PIECE, numpy.float64)
+        self.cell = numpy.empty(PIECE, numpy.intp)
+        self.split = numpy.empty(PIECE, numpy.uint32)
+
+
 class Buckets:
-    """Bucket limits, prepared for counting. Its scratch memory makes it usable by one thread at a time."""
+    """Bucket limits, prepared for counting, by any number of threads."""
 
     def __init__(self, limits: Sequence[float], numpy: Any) -> None:
         self._np = numpy
@@ -45,9 +54,7 @@ class Buckets:
         """The least float32 not below each limit: for float32 values the same comparison."""
         self.exact = self._prepare_cells() and self._sums_like_numpy()
         """Whether the counts are certain to be NumPy's; if not, nothing here may be used."""
-        self._wide = numpy.empty(PIECE, numpy.float64)
-        self._cell = numpy.empty(PIECE, numpy.intp)
-        self._split = numpy.empty(PIECE, numpy.uint32)
+        self._scratch: list[Scratch] = []
 
     def _at_least(self, limits: Any) -> Any:
         near = limits.astype(self._np.float32)
@@ -89,12 +96,19 @@ class Buckets:
         """The histogram of a contiguous float32 array; None if that is for TensorBoard itself to make (or to refuse)."""
         if not self.exact or values.size == 0:
             return None
-        with self._np.errstate(all="ignore"):
-            return self._small(values) if len(values) <= SORTED_UP_TO else self._large(values)
+        try:
+            scratch = self._scratch.pop()
+        except IndexError:
+            scratch = Scratch(self._np)
+        try:
+            with self._np.errstate(all="ignore"):
+                return (self._small if len(values) <= SORTED_UP_TO else self._large)(values, scratch)
+        finally:
+            self._scratch.append(scratch)
 
-    def _small(self, values: Any) -> Histogram | None:
+    def _small(self, values: Any, scratch: Scratch) -> Histogram | None:
         np = self._np
-        wide = self._wide[: len(values)]
+        wide = scratch.wide[: len(values)]
         np.copyto(wide, values)
         ordered = np.sort(values)
         low, high = float(ordered[0]), float(ordered[-1])  # what is no number is last
@@ -105,19 +119,19 @@ class Buckets:
         counts = np.diff(ordered.searchsorted(self._limits32[begin - 1 : end + 1], side="left"))
         return Histogram(low, high, len(values), float(np.add.reduce(wide)), float(squares), *self._shown(counts, begin - 1))
 
-    def _large(self, values: Any) -> Histogram | None:
+    def _large(self, values: Any, scratch: Scratch) -> Histogram | None:
         np = self._np
         lows, highs, sums, squares = [], [], [], []
         full, moved = np.zeros(CELLS, np.intp), np.zeros(CELLS, np.intp)
         for begin, end in pieces(len(values)):
             piece = values[begin:end]
-            wide = self._wide[: end - begin]
+            wide = scratch.wide[: end - begin]
             np.copyto(wide, piece)
             lows.append(piece.min())
             highs.append(piece.max())
             sums.append(np.add.reduce(wide))
             squares.append(np.einsum("i,i->", wide, wide))
-            self._count(piece, full, moved)
+            self._count(piece, scratch, full, moved)
         low, high = float(np.min(lows)), float(np.max(highs))
         if not self._holds(low, high):
             return None
@@ -128,11 +142,11 @@ class Buckets:
         """Whether all values fall into buckets; not if one of them is no number."""
         return bool(self.limits[0] <= low and high < self.limits[-1])
 
-    def _count(self, piece: Any, full: Any, moved: Any) -> None:
+    def _count(self, piece: Any, scratch: Scratch, full: Any, moved: Any) -> None:
         """Count values by cell, and those beyond the limit inside their cell."""
         np = self._np
         bits = piece.view(np.uint32)
-        cell, split = self._cell[: len(piece)], self._split[: len(piece)]
+        cell, split = scratch.cell[: len(piece)], scratch.split[: len(piece)]
         np.right_shift(bits, 16, out=cell, casting="unsafe")
         np.take(self._splits, cell, out=split, mode="clip")
         full += np.bincount(cell, minlength=CELLS)

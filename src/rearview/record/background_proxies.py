@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from rearview.record.background_arguments import Uncopyable
-from rearview.record.background_calls import Plain
-from rearview.record.background_queue import Call, Queue, in_words
+from rearview.record.background_calls import Call, Plain
+from rearview.record.background_queue import Queue, in_words
 from rearview.record.background_tensorboard import TensorBoard, summary_writer
 from rearview.record.say import say
 
@@ -60,14 +60,14 @@ class Back:
         label = f"{queue.name}.{name}" if name else queue.name
         queue.make_room(asked.nbytes)
         try:
-            run = asked.keep()
+            kept = asked.keep()
         except Uncopyable:
             queue.give_back(asked.nbytes)
             return self._at_once(Call(lambda: method(*args, **kwargs), 0, label, _place()))
         except BaseException:
             queue.give_back(asked.nbytes)
             raise
-        return queue.put(Call(run, asked.nbytes, label, _place()))
+        return queue.put(Call(kept.run, asked.nbytes, label, _place(), kept.prepare))
 
     def _at_once(self, call: Call) -> Call:
         self.queue.drain()

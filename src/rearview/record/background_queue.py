@@ -4,7 +4,8 @@ Knows calls as things to run, their bytes and where they were asked for; knows n
 
 - Calls are made one at a time, in the order in which they came, each at most once.
 - No more than the limit of bytes waits. Whoever has to wait does not look on: it makes the oldest calls itself, so a thread at low
-  priority on a busy machine cannot hold up the program (and a flush needs no thread at all).
+  priority on a busy machine cannot hold up the program (and a flush needs no thread at all). What of a call needs no order is
+  prepared outside of its turn, by several threads if several have time; a thread that is slow at it is not waited for.
 - The first error of a call is kept until somebody can be told.
 - A forked child has an empty queue and no thread; the calls of its parent stay the parent's.
 """
@@ -19,7 +20,9 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+
+from rearview.record.background_calls import Call
 
 LIMIT_BYTES = 256 << 20
 NICE = 19
@@ -28,25 +31,8 @@ IDLE_S = 5.0
 FORK_WAIT_S = 1.0
 """How long a fork lets the call under way finish, so that the child finds the object whole. A long one is not waited for."""
 _LOOK_AGAIN_S = 0.002
+_LOOK_AHEAD = 64
 _GONE_S = 0.1
-CALL_BYTES = 256
-"""What a call without any large argument counts."""
-
-
-@dataclass(slots=True)
-class Call:
-    """One call that waits, or was made."""
-
-    run: Callable[[], Any]
-    nbytes: int
-    label: str
-    """`SummaryWriter.add_histogram`, for messages."""
-    where: tuple[str, int]
-    """File and line that asked for it."""
-    number: int = 0
-    value: Any = None
-    error: BaseException | None = None
-    done: bool = False
 
 
 @dataclass(slots=True)
@@ -176,9 +162,16 @@ class Queue:
             self._help()
 
     def _help(self) -> None:
-        if not self._run_next():
-            with self._changed:  # another thread is about to put what it reserved room for
+        """Bring the queue on; if nothing waits, wait for those who make calls, or are about to put some."""
+        if self._bring_on():
+            return
+        if self._running.acquire(blocking=False):
+            self._running.release()
+            with self._changed:
                 self._changed.wait(_LOOK_AGAIN_S)
+        else:
+            with self._running:
+                pass
 
     def wait(self, call: Call, timeout_s: float | None) -> bool:
         """Wait for one call; with a time limit only looking on."""
@@ -190,27 +183,51 @@ class Queue:
 
     # -- making ----------------------------------------------------------------------------------------------------------
 
-    def _run_next(self) -> bool:
-        """Make the oldest call; if none waits, wait for the one under way and say False."""
-        with self._running:
-            with self._changed:
-                call = self._waiting.popleft() if self._waiting else None
-            if call is None:
+    def _bring_on(self, stop: threading.Event | None = None) -> bool:
+        """Prepare or make the oldest call, or prepare another while somebody else is at it; False if none waits.
+
+        Nothing is prepared with `_running` held: a thread at low priority may be slow, and then another does it again.
+        """
+        with self._changed:
+            if not self._waiting:
                 return False
-            self._runner, self._under_way = threading.get_ident(), call.number
+            oldest = self._waiting[0]
+            other = next((call for call in islice(self._waiting, 1, _LOOK_AHEAD) if call.is_open()), None)
+        if not oldest.is_ready():
+            if other is not None and not oldest.is_open():
+                other.get_ready()
+                return True
+            oldest.get_ready()
+        if self._running.acquire(blocking=other is None):
             try:
-                call.value = call.run()
-            except BaseException as problem:
-                if isinstance(problem, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
-                    raise  # it met us while we helped: it is the program's
-                call.error = problem  # whatever the user's object raises is kept, and raised to the user
+                if not (stop is not None and stop.is_set()):
+                    self._make(oldest)
             finally:
-                self._runner = None
-                self._finished(call)
+                self._running.release()
+        elif other is not None:
+            other.get_ready()
         return True
 
+    def _make(self, call: Call) -> None:
+        """Make a call, unless another thread was quicker. With `_running` held."""
+        with self._changed:
+            if not self._waiting or self._waiting[0] is not call:
+                return
+            self._waiting.popleft()
+        self._runner, self._under_way = threading.get_ident(), call.number
+        try:
+            if call.error is None:
+                call.value = call.run()
+        except BaseException as problem:
+            if isinstance(problem, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+                raise  # it met us while we helped: it is the program's
+            call.error = problem  # whatever the user's object raises is kept, and raised to the user
+        finally:
+            self._runner = None
+            self._finished(call)
+
     def _finished(self, call: Call) -> None:
-        call.run = _nothing  # its arguments may be large
+        call.drop()  # its arguments may be large
         with self._changed:
             self._bytes -= call.nbytes
             self._made = max(self._made, call.number)
@@ -239,15 +256,13 @@ class Queue:
     def _work(self, stop: threading.Event) -> None:
         be_modest()
         while not stop.is_set():
-            with self._changed:
-                if not self._waiting and not stop.is_set() and not self._changed.wait(IDLE_S) and not self._waiting:
-                    if self._stop is stop:
-                        self._thread = None
-                    return
-                if not self._waiting:
-                    continue
-            if not stop.is_set():
-                self._run_next()
+            if not self._bring_on(stop):
+                with self._changed:
+                    idle = not self._waiting and not stop.is_set() and not self._changed.wait(IDLE_S) and not self._waiting
+                    if idle:
+                        if self._stop is stop:
+                            self._thread = None
+                        return
 
     # -- rest, fork, failure -----------------------------------------------------------------------------------------------
 
@@ -329,10 +344,6 @@ def _wait_until_gone(native_id: int | None) -> None:
     until = time.monotonic() + _GONE_S
     while os.path.exists(f"/proc/self/task/{native_id}") and time.monotonic() < until:
         time.sleep(0.0005)
-
-
-def _nothing() -> None:
-    return None
 
 
 def in_words(error: BaseException) -> str:

@@ -14,13 +14,13 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from rearview.record.background_arguments import Copier
-from rearview.record.background_calls import Asked, Plain, moment
+from rearview.record.background_calls import CALL_BYTES, Asked, Kept, Plain, moment
 from rearview.record.background_checksum import Checksum
 from rearview.record.background_histograms import Buckets, Histogram
-from rearview.record.background_queue import CALL_BYTES
 
 MADE_AT_ONCE = frozenset({"add_graph", "add_onnx_graph", "add_figure"})
 """They run the model, or draw: that belongs to the thread that asks."""
@@ -39,6 +39,17 @@ def summary_writer(target: Any) -> bool:
         and kind.add_histogram is known.add_histogram
         and kind.add_histogram_raw is known.add_histogram_raw
     )
+
+
+@dataclass(slots=True)
+class Made:
+    """A histogram on its way: its values, until they are counted."""
+
+    values: Any
+    arrivals: list[Callable[[], None]]
+    histogram: Histogram | None = None
+    readers: int = 0
+    """Threads that count right now: the memory is used again when there is none."""
 
 
 class TensorBoard(Plain):
@@ -61,6 +72,7 @@ class TensorBoard(Plain):
         self._pool = Pool(self._np, self._pool_bytes)
         self._buckets: Buckets | None = None
         self._bins: object = None
+        self._counting = threading.Lock()
 
     def is_queued(self, name: str) -> bool:
         return name.startswith("add_") and name not in MADE_AT_ONCE and name not in self.waits
@@ -101,18 +113,11 @@ class TensorBoard(Plain):
             return super().ask("add_histogram", method, (tag, values, global_step, bins, walltime, max_bins), {})
         size: int = values.numel() if isinstance(values, self._torch.Tensor) else values.size
 
-        def staged() -> Callable[[], Any]:
+        def staged() -> Kept:
             # The step may be a tensor or an array too; tag and time cannot change.
             step = global_step if type(global_step) is int else Copier().of(global_step)
-            array, arrivals = self._stage(values, size)
-
-            def run() -> None:
-                for arrived in arrivals:
-                    arrived()
-                self._add_histogram(tag, array, step, walltime)
-                self._pool.put(array)
-
-            return run
+            made = Made(*self._stage(values, size))
+            return Kept(lambda: self._add(tag, made, step, walltime), lambda: self._count(made))
 
         return Asked(CALL_BYTES + size * 4, staged)
 
@@ -141,24 +146,36 @@ class TensorBoard(Plain):
         torch.from_numpy(array).view(plain.shape).copy_(plain)
         return array, []
 
-    def _add_histogram(self, tag: str, array: Any, step: Any, walltime: float) -> None:
-        """Runs later: count, and let the writer write."""
-        writer = self.target
-        if self._bins is not writer.default_bins:
-            self._bins = writer.default_bins
-            self._buckets = Buckets(writer.default_bins, self._np)
-        assert self._buckets is not None
-        made = self._buckets.histogram(array)
-        if made is None:  # nothing in it, or no number: let TensorBoard say what it says then
-            writer.add_histogram(tag, array, step, walltime=walltime)
+    def _count(self, made: Made) -> None:
+        """Runs later, on any thread, or on two if one is slow: everything but writing."""
+        for arrived in made.arrivals:
+            arrived()
+        with self._counting:
+            limits, values = self.target.default_bins, made.values
+            if self._buckets is None or self._bins is not limits:
+                self._bins, self._buckets = limits, Buckets(limits, self._np)
+            buckets = self._buckets
+            made.readers += 1
+        histogram = buckets.histogram(values) if values is not None else made.histogram
+        with self._counting:
+            made.readers -= 1
+            made.histogram = histogram
+            if made.readers == 0 and histogram is not None and made.values is not None:
+                self._pool.put(made.values)
+                made.values = None
+
+    def _add(self, tag: str, made: Made, step: Any, walltime: float) -> None:
+        """Runs later, in its turn: let the writer write."""
+        writer, proto, histogram = self.target, self._protos, made.histogram
+        if histogram is None:  # nothing in it, or no number: let TensorBoard say what it says then
+            writer.add_histogram(tag, made.values, step, walltime=walltime)
             return
         self._quicken(writer)
-        proto = self._protos
         if proto is None:
-            limits, counts = made.bucket_limits.tolist(), made.bucket_counts.tolist()
-            writer.add_histogram_raw(tag, *made[:5], limits, counts, step, walltime)
+            limits, counts = histogram.bucket_limits.tolist(), histogram.bucket_counts.tolist()
+            writer.add_histogram_raw(tag, *histogram[:5], limits, counts, step, walltime)
             return
-        value = proto.Summary.Value(tag=tag, histo=proto.HistogramProto.FromString(encoded(made)))
+        value = proto.Summary.Value(tag=tag, histo=proto.HistogramProto.FromString(encoded(histogram)))
         writer._get_file_writer().add_summary(proto.Summary(value=[value]), step, walltime)
 
     def _quicken(self, writer: Any) -> None:
@@ -186,14 +203,32 @@ def varint(number: int) -> bytes:
 
 
 def quicken(file: Any, checksum: Checksum) -> bool:
-    """Replace the record writer of a TensorBoard file writer by one that writes the same bytes."""
+    """Let a TensorBoard file writer write the same bytes with less work; False if it looks different inside.
+
+    Its own thread computes checksums byte by byte and hands the interpreter back and forth with ours. Ours is in the background already,
+    so it writes by itself while nothing waits in the other's queue; the other one still flushes now and then.
+    """
     known = getattr(sys.modules.get("tensorboard.summary.writer.record_writer"), "RecordWriter", None)
     try:
         asynchronous = file.event_writer._async_writer
         worker, records = asynchronous._worker, asynchronous._writer
         if known is None or type(records) is not known or worker._record_writer is not records:
             return False
-        asynchronous._writer = worker._record_writer = Records(records._writer, checksum)
+        queue, lock, enqueue = asynchronous._byte_queue, asynchronous._lock, asynchronous.write
+        quick = Records(records._writer, checksum)
+        queue.join()
+        asynchronous._writer = worker._record_writer = quick
+
+        def write(data: bytes) -> None:
+            with lock:
+                mine = queue.unfinished_tasks == 0 and worker.exception is None and not asynchronous._closed
+                if mine:
+                    quick.write(data)
+                    worker._has_pending_data = True  # to be flushed in its time
+            if not mine:
+                enqueue(data)
+
+        asynchronous.write = write
     except AttributeError:  # another version of TensorBoard
         return False
     return True
@@ -205,19 +240,24 @@ class Records:
     def __init__(self, file: Any, checksum: Checksum) -> None:
         self._writer = file
         self._masked = checksum.masked
+        self._lock = threading.Lock()
 
     def write(self, data: bytes) -> None:
         """One record."""
         length = struct.pack("<Q", len(data))
-        self._writer.write(b"".join((length, struct.pack("<I", self._masked(length)), data, struct.pack("<I", self._masked(data)))))
+        record = b"".join((length, struct.pack("<I", self._masked(length)), data, struct.pack("<I", self._masked(data))))
+        with self._lock:
+            self._writer.write(record)
 
     def flush(self) -> None:
         """Hand what was written to the system."""
-        self._writer.flush()
+        with self._lock:
+            self._writer.flush()
 
     def close(self) -> None:
         """Close the file."""
-        self._writer.close()
+        with self._lock:
+            self._writer.close()
 
     @property
     def closed(self) -> bool:

@@ -15,9 +15,9 @@ import pytest
 
 from rearview.record import background_tensorboard
 from rearview.record.background import background, stats
+from rearview.record.background_calls import Call
 from rearview.record.background_checksum import Checksum
 from rearview.record.background_histograms import PIECE, SORTED_UP_TO, Buckets
-from rearview.record.background_queue import Call
 
 torch = pytest.importorskip("torch")
 numpy = pytest.importorskip("numpy")

@@ -18,7 +18,8 @@ import pytest
 
 from rearview.record import background as back
 from rearview.record.background import background, rest_all, stats
-from rearview.record.background_queue import Call, Queue
+from rearview.record.background_calls import Call
+from rearview.record.background_queue import Queue
 
 
 class Writer:
