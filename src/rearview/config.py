@@ -163,6 +163,8 @@ def _near(key: str, known: list[str]) -> str:
 def _misfit(setting: Setting, shown: object, where: str) -> ConfigError:
     kinds = {"int": "a whole number above 0", "float": "a number above 0", "bool": "true or false", "list of text": "a list of text"}
     kinds |= {"keep": "everything, peak-and-end, every:N, newest:K or budget:SIZE (10GB)", "peak": "max:NAME or min:NAME"}
+    if setting.zero:
+        kinds["int"] = "a whole number, 0 or more"
     wanted = " or ".join(setting.choices) or kinds.get(setting.name) or kinds.get(setting.type_name, setting.type_name)
     return ConfigError(f"setting {setting.name!r} in {where} is {shown!r}, expected {wanted}")
 

@@ -46,11 +46,11 @@ class Checkpointing:
         self._outside = recorder.guard
         wanted = recorder.settings["checkpoints"] or recorder.reaching
         if wanted and not isinstance(self._outside, Checkpointing):
-            self._keeping = Keeping.of(recorder)
-            self._keeping.introduce(self.scope)
+            self._keeping = keeping = Keeping.of(recorder)
+            recorder.guard = self
+            self._guarded(lambda: keeping.introduce(self.scope))
             loaders.watch()
             late.adopt()
-            recorder.guard = self
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

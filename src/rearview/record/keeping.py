@@ -242,6 +242,7 @@ class Keeping:
                 say(f"run {self.recorder.run}: the last checkpoint is being written (Ctrl-C gives it up)")
             self.materializer.wait()
         except KeyboardInterrupt:
+            self.stopped = True  # no fault: nothing is to be said about it
             self.materializer.give_up()
             say(f"run {self.recorder.run}: the last checkpoint was given up, the one before it stands")
         self.materializer.rest()

@@ -221,6 +221,8 @@ class Reach:
         """The run ends. If the place was never reached, that is said."""
         if self._recorder.reaching:
             say(f"run {self._recorder.run} ended without coming to the place of checkpoint {self.manifest.name}: nothing was restored")
+            if self._shake.files:
+                say(f"the run's output files as they were before lie in {self._shake.aside}: copy back what the program has emptied since")
 
 
 def begin(recorder: Recorder, shake: Handshake) -> None:
