@@ -222,6 +222,7 @@ def test_without_a_checkpoint_it_begins_anew(project: Path, cli: RunsProgram, tm
     assert "no checkpoint" in cli("resume", "--dry-run", check=True).stdout
     done = cli("resume", "--yes", check=True)
     assert done.stdout == expected["stdout"]
+    assert "from the future" not in done.stderr
     assert resuming.files_of(project)["log.csv"] == expected["log.csv"]
     assert resuming.newest(cli)["run"] == run
     assert resuming.logged(cli, run) == resuming.losses(expected["log.csv"])

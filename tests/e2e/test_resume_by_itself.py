@@ -39,6 +39,7 @@ def test_started_again_it_goes_on_and_after_the_end_it_begins_anew(project: Path
     assert done.returncode == 0, done.stderr
     assert done.stdout == expected["stdout"]
     assert "as attempt 2, from after epoch=2" in done.stderr
+    assert "from the future" not in done.stderr
     assert resuming.files_of(project)["log.csv"] == expected["log.csv"]
     assert runs(cli) == [("finished", 2)]
     assert resuming.logged(cli) == resuming.losses(expected["log.csv"])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rearview.model import RunId
-from rearview.record import arguments, aside, choosing, handshake, past, process, recorded_code, restore_points, source
+from rearview.record import arguments, aside, choosing, firsts, handshake, past, process, recorded_code, restore_points, source
 from rearview.record.handshake import Handshake, Turn
 from rearview.record.past import Past
 from rearview.record.restore_points import RestorePoint
@@ -44,7 +44,8 @@ def prospect(store: Store, project: Path, known: Past, points: Sequence[RestoreP
     """Look for the newest sound one of some restore points, and at the run's output files."""
     point, unsound = restore_points.newest_sound(store, list(points))
     rows = point.files if point is not None else []
-    files = aside.survey(store, project, rows, known.opened, known.removed, known.heard_wall)
+    with firsts.unseen():  # the program did not open them
+        files = aside.survey(store, project, rows, known.opened, known.removed, known.heard_wall)
     return Prospect(known, point, files, [*passed_over, *unsound])
 
 
@@ -52,7 +53,8 @@ def agree(store: Store, found: Prospect, turn: Turn) -> Handshake:
     """Set files aside and lay down what the program that goes on needs to know. The first thing that writes anything."""
     origin: dict[str, Any] = {"place": "the beginning", "path": []} if found.point is None else found.point.origin()
     origin["lost_s"] = found.lost_s
-    files = aside.set_aside(store, found.files, turn.aside)
+    with firsts.unseen():
+        files = aside.set_aside(store, found.files, turn.aside)
     checkpoint = {} if found.point is None else found.point.checkpoint()
     shake = Handshake(store.root, found.past.run, turn.attempt, checkpoint, turn.aside, files, origin)
     handshake.write(store, shake)
