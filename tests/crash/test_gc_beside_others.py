@@ -120,7 +120,8 @@ def test_gc_beside_writers_and_readers(tmp_path: Path, start: Starts, tally: Cal
     collector, reader = start(GC, store, "1"), start(READER, store)
     writers = [start(WRITER, store, f"r00000000000{k}", str(k), str(ROUNDS), CONTENTS) for k in range(WRITERS)]
     killed = start(WRITER, store, "r0000000000xx", "77", "100000", CONTENTS)
-    time.sleep(1.5)
+    assert killed.stdout is not None and killed.stdout.readline()
+    time.sleep(0.7)
     killed.kill()
     killed.communicate()
     said = [writer.communicate(timeout=300) for writer in writers]
@@ -153,19 +154,20 @@ def test_a_gc_that_is_killed_again_and_again(tmp_path: Path, start: Starts, tall
     dice = random.Random(3)
     kills = 60 if LONG else 6
     writer = start(WRITER, store, "r000000000001", "5", "100000", CONTENTS)
+    assert writer.stdout is not None and writer.stdout.readline()
     for turn in range(kills):
         collector = start(GC, store, str(turn))
-        time.sleep(0.3 + dice.random() * 0.5)
+        assert collector.stdout is not None and collector.stdout.readline()
+        time.sleep(dice.random() * 0.5)
         _, problem = ended(collector, signal.SIGKILL)
         assert problem == ""
-    lines, problem = ended(writer, signal.SIGKILL)
+    _, problem = ended(writer, signal.SIGKILL)
     assert problem == ""
     run = layout.RunId("r000000000001")
     thinned = manifests.marked(store, run, manifests.THINNED)
     for name in manifests.list_of(store, run):
         if str(name) not in thinned:
             assert load(store, name)
-    assert lines
     assert damage(store) == []
     last = save(store, 1, {"b": random.Random(1).randbytes(300_001)})
     gc.execute(store, gc.plan(store, manifests.list_of(store, run), grace_s=0.0))
