@@ -40,7 +40,7 @@ def test_exit_code(how: str, nursery: Nursery, project: Path) -> None:
     assert ("ArithmeticError" in on.stderr) == ("ArithmeticError" in off.stderr) == (how == "raises")
 
 
-@pytest.mark.parametrize("size", [1 << 12, 1 << 16])
+@pytest.mark.parametrize("size", [1 << 12, 1 << 14])
 def test_on_a_full_disk(size: int, nursery: Nursery, project: Path) -> None:
     off, on = both(nursery, project, "cnn.py", before=WAITING + SMALL_DISK.format(size=size))
     assert on.digest == off.digest
