@@ -256,7 +256,9 @@ class Materializer:
 
     def _entries(self, job: Job, packer: Packer) -> tuple[list[Buffer], list[list[ChunkRef]]]:
         entries, every = [], []
-        for k, buffer in enumerate(job.captured.buffers):
+        captured = job.captured
+        wheres = [] if job.is_second else captured.places.several(captured.buffer_nodes)
+        for k, buffer in enumerate(captured.buffers):
             entry: Buffer | None = None
             if k in job.staged:
                 refs = packer.add(job.staged[k], buffer.constant_hint)
@@ -272,7 +274,7 @@ class Materializer:
             if entry is None:
                 constant = k in job.expected or buffer.constant_hint
                 chunks = tuple(ref.digest.hex() for ref in refs)
-                entry = Buffer(buffer.nbytes, buffer_digest(refs), constant, buffer.where, chunks)
+                entry = Buffer(buffer.nbytes, buffer_digest(refs), constant, wheres[k] if wheres else buffer.where, chunks)
             every.append(refs)
             entries.append(entry)
         return entries, every
