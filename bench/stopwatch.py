@@ -69,8 +69,7 @@ class Copies:
     memory: mmap.mmap = field(init=False)
 
     def __post_init__(self) -> None:
-        self.memory = mmap.mmap(-1, bytes_of(self.tensors) + mmap.PAGESIZE)
-        self.memory.madvise(mmap.MADV_HUGEPAGE)
+        self.memory = mmap.mmap(-1, bytes_of(self.tensors) + mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.copy()
 
     def copy(self) -> float:

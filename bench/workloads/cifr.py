@@ -12,22 +12,22 @@ from torch.utils.data import DataLoader, Dataset
 
 from bench.workloads.models import squeezenet
 
-EPOCHS = 8
-IMAGES, CLASSES = 1024, 100
+EPOCHS = 6
+IMAGES, CLASSES = 2048, 100
 
 
 class Flipped(Dataset[tuple[Tensor, Tensor]]):
     """Images, half of them mirrored."""
 
     def __init__(self) -> None:
-        self.images = torch.randn(IMAGES, 3, 32, 32)
+        self.images = torch.randint(256, (IMAGES, 3, 32, 32), dtype=torch.uint8)
         self.labels = torch.randint(CLASSES, (IMAGES,))
 
     def __len__(self) -> int:
         return IMAGES
 
     def __getitem__(self, k: int) -> tuple[Tensor, Tensor]:
-        image = self.images[k]
+        image = self.images[k].float() / 255
         return (image.flip(-1) if random.random() < 0.5 else image), self.labels[k]
 
 

@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from bench.workloads.models import squeezenet
 
-EPOCHS = 5
-IMAGES, SIZE, CROP, CLASSES = 128, 144, 128, 1000
+EPOCHS = 4
+IMAGES, SIZE, CROP, CLASSES = 160, 144, 128, 1000
 
 
 class Cropped(Dataset[tuple[Tensor, Tensor]]):

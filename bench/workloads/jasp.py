@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from bench.workloads.models import jasper
 
 EPOCHS = 4
-UTTERANCES, FRAMES, FEATURES, LETTERS = 128, 320, 64, 29
+UTTERANCES, FRAMES, FEATURES, LETTERS = 320, 320, 64, 29
 
 
 def train(rv: Any, epochs: int) -> float:
@@ -20,7 +20,7 @@ def train(rv: Any, epochs: int) -> float:
     draw = np.random.default_rng(1)
     sounds = torch.randn(UTTERANCES, FEATURES, FRAMES)
     words = torch.randint(1, LETTERS, (UTTERANCES, 20))
-    net = jasper(FEATURES, 192, 6, LETTERS)
+    net = jasper(FEATURES, 128, 6, LETTERS)
     opt = torch.optim.Adam(net.parameters(), lr=1e-3)
     loss = torch.zeros(())
     with rv.checkpointing(net=net, opt=opt, draw=draw):

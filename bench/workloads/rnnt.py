@@ -11,8 +11,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from bench.workloads.models import Translator
 
-EPOCHS = 8
-SENTENCES, LENGTH, VOCABULARY = 512, 24, 2000
+EPOCHS = 4
+SENTENCES, LENGTH, VOCABULARY = 1920, 24, 1200
 
 
 def train(rv: Any, epochs: int) -> float:
@@ -20,7 +20,7 @@ def train(rv: Any, epochs: int) -> float:
     torch.manual_seed(1)
     data = TensorDataset(torch.randint(VOCABULARY, (SENTENCES, LENGTH)), torch.randint(VOCABULARY, (SENTENCES, LENGTH)))
     loader = DataLoader(data, batch_size=32, shuffle=True)
-    net = Translator(VOCABULARY, 192)
+    net = Translator(VOCABULARY, 160)
     opt = torch.optim.Adam(net.parameters(), lr=1e-3)
     best, best_state = float("inf"), copy.deepcopy(net.state_dict())
     with rv.checkpointing(net=net, opt=opt):

@@ -10,8 +10,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from bench.workloads.models import resnet
 
-EPOCHS = 6
-IMAGES, CLASSES = 192, 100
+EPOCHS = 5
+IMAGES, CLASSES = 320, 100
 
 
 def train(rv: Any, epochs: int) -> float:
@@ -20,7 +20,7 @@ def train(rv: Any, epochs: int) -> float:
     data = TensorDataset(torch.randn(IMAGES, 3, 32, 32), torch.randint(CLASSES, (IMAGES,)))
     held_out = TensorDataset(torch.randn(64, 3, 32, 32), torch.randint(CLASSES, (64,)))
     loader, held = DataLoader(data, batch_size=32, shuffle=True), DataLoader(held_out, batch_size=64)
-    net = resnet(CLASSES)
+    net = resnet(CLASSES, middle=20)
     opt = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
     right = 0
     with rv.checkpointing():

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from bench.workloads.models import Classifier
 
 EPOCHS = 12
-PAIRS, LENGTH, VOCABULARY = 24, 32, 8000
+PAIRS, LENGTH, VOCABULARY = 120, 32, 8000
 
 
 def train(rv: Any, epochs: int) -> float:
@@ -19,7 +19,7 @@ def train(rv: Any, epochs: int) -> float:
     torch.manual_seed(1)
     data = TensorDataset(torch.randint(VOCABULARY, (PAIRS, LENGTH)), torch.randint(2, (PAIRS,)))
     loader = DataLoader(data, batch_size=8, shuffle=True)
-    net = Classifier(VOCABULARY, 768, 12, LENGTH, 2)
+    net = Classifier(VOCABULARY, 384, 12, LENGTH, 2)
     trained = [parameter for parameter in net.parameters() if parameter.requires_grad]
     opt = torch.optim.AdamW(trained, lr=1e-4)
     sched = torch.optim.lr_scheduler.LinearLR(opt, 1.0, 0.0, epochs)

@@ -10,16 +10,16 @@ from torch.nn import functional as F
 
 from bench.workloads.models import Encoder
 
-EPOCHS = 8
-STEPS, BATCH, LENGTH, VOCABULARY = 10, 8, 64, 2000
+EPOCHS = 5
+STEPS, BATCH, LENGTH, VOCABULARY = 40, 12, 64, 1000
 
 
 def train(rv: Any, epochs: int) -> float:
     """As a person would write it."""
     torch.manual_seed(1)
     text = torch.randint(VOCABULARY, (200_000,))
-    net = Encoder(VOCABULARY, 256, 4, LENGTH, causal=True)
-    head = nn.Linear(256, VOCABULARY, bias=False)
+    net = Encoder(VOCABULARY, 192, 3, LENGTH, causal=True)
+    head = nn.Linear(192, VOCABULARY, bias=False)
     head.weight = net.tokens.weight
     opt = torch.optim.AdamW(net.parameters(), lr=3e-4)
     sched = torch.optim.lr_scheduler.LambdaLR(opt, lambda step: min(1.0, (step + 1) / 20))
