@@ -106,7 +106,8 @@ def damage_of(root: Path) -> list[str]:
         return []
     from rearview.store import check, layout
 
-    return [f"{finding.path}: {finding.problem}" for finding in check.check(layout.open_store(root), deep=True) if finding.severity == "damage"]
+    findings = check.check(layout.open_store(root), deep=True)
+    return [f"{finding.path}: {finding.problem}" for finding in findings if finding.severity == "damage"]
 
 
 def environment(extra: Mapping[str, str] | None) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rearview.state.buffers import LiveBuffer
 from rearview.state.places import Places
-from rearview.state.take import arrays, functions, modules, objects, plain, tensors
+from rearview.state.take import arrays, functions, modules, objects, overlaps, plain, tensors
 from rearview.state.take.walk import Adapter, Missing, Omit, Uncapturable, Walk
 from rearview.state.tree import NONE, RootKey, Tree
 
@@ -69,6 +69,7 @@ def _walked(roots: Mapping[RootKey, object], adapters: Sequence[Adapter], omit: 
         objects.take_names(walk)
         for key, value in roots.items():
             walk.root(key, value)
+        overlaps.merge(walk)
     return walk
 
 

@@ -322,6 +322,16 @@ class Job:
         else:
             dest[:] = payload
 
+    def read_all(self, wanted: Sequence[tuple[int, memoryview]]) -> None:
+        """Several at once, where the reader offers it: many small reads become few large ones."""
+        many = getattr(self.plan.read, "many", None)
+        buffers = [(self.tree.nodes[number][1], dest) for number, dest in wanted if self.tree.nodes[number][0] == "buffer"] if many else []
+        if many is not None and buffers:
+            many(buffers)
+        for number, dest in wanted:
+            if many is None or self.tree.nodes[number][0] != "buffer":
+                self.read_into(number, dest)
+
     def at_last(self, step: Callable[[], object]) -> None:
         """Do something after everything else."""
         self._last.append(step)

@@ -64,7 +64,7 @@ def test_arrays(make: Any) -> None:
         assert type(back) is type(x)
         assert back.dtype == x.dtype
         assert back.shape == x.shape
-        assert back.strides == x.strides
+        assert back.strides == x.strides or x.size == 0
         assert back.tobytes() == x.tobytes() or x.dtype == object
         if x.dtype == object:
             assert back.tolist() == x.tolist()

@@ -431,3 +431,34 @@ def test_deepcopies_and_ema_that_aliases() -> None:
     back = put(kept, net=nn.Linear(3, 3), copy=nn.Linear(3, 3))
     assert back["ema"]["weight"].data_ptr() == back["net"].weight.data_ptr()
     assert back["copy"].weight.data_ptr() != back["net"].weight.data_ptr()
+
+
+def test_tensors_made_from_a_part_of_an_array_still_look_at_it() -> None:
+    np = pytest.importorskip("numpy")
+
+    def build() -> dict[str, Any]:
+        data = np.arange(1000.0)
+        return {"data": data, "part": torch.from_numpy(data[100:900]), "few": torch.from_numpy(data[3:6]), "whole": torch.from_numpy(data)}
+
+    o = build()
+    kept = taken(o=o)
+    assert sum(len(data) for data in kept.data) == 8000
+    for live in ({}, {"o": build()}, {"o": o}, {"o": {"data": np.zeros(1000)}}):
+        back = put(kept, **live)["o"]
+        back["data"][4] = back["data"][200] = -1.0
+        assert back["few"].tolist() == [3.0, -1.0, 5.0]
+        assert back["part"][100] == -1.0
+        assert back["whole"][200] == -1.0
+
+
+def test_tensors_over_overlapping_parts_of_an_array_that_nobody_else_holds() -> None:
+    np = pytest.importorskip("numpy")
+    data = np.arange(1000.0)
+    o = [torch.from_numpy(data[:500]), torch.from_numpy(data[300:900]), torch.from_numpy(data[850:])]
+    kept = taken(o=o)
+    for live in ({}, {"o": o}, {"o": [torch.zeros(3)]}):
+        back = put(kept, **live)["o"]
+        back[0][400] = back[2][10] = -1.0
+        assert back[1][100] == -1.0
+        assert back[1][560] == -1.0
+        back[0][400], back[2][10] = 400.0, 860.0

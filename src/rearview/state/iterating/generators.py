@@ -134,7 +134,9 @@ def restore(generator: Generator, shape: Shape, again: Again, variables: Mapping
 
 def can_step_in(shape: Shape) -> bool:
     """Whether all that makes up a position is known."""
-    if shape["finished"] or shape["open"] or shape["digests"]:
+    if shape["finished"]:
+        return True
+    if shape["open"] or shape["digests"]:
         return False
     return all(
         part is not None and part["kind"] in IN_PLACE and (part["kind"] != "generator" or can_step_in(part)) for part in shape["inner"]
@@ -145,6 +147,9 @@ def step_in(generator: Generator, shape: Shape) -> bool:
     """Bring a fresh generator there without advancing it all the way; False if that did not work: it is of no use then."""
     if generator.__qualname__ != shape["code"]:
         return False
+    if shape["finished"]:
+        generator.close()
+        return True
     said: list[str] = []
     if not shape["fresh"] and _step_in(generator, shape, said, None) is not None:
         return False

@@ -93,6 +93,7 @@ class _Rebuilding:
             if generators.step_in(iterator._dataset_fetcher.dataset_iter, reader):
                 self.settle()
                 self.note.drawn = self.position["drawn"]
+                iterator._dataset_fetcher.ended = reader["finished"]
                 return self.place(iterator)
             live = iterator
         self.begin()

@@ -95,19 +95,21 @@ class Memory:
                 yield f"{plan.where(self._users[memory][0][0])}: {why}"
 
     def fill(self, job: Job) -> None:
-        """Read every buffer into its memory."""
+        """Read every buffer into its memory; those in the processor's own together."""
+        wanted: list[tuple[int, memoryview]] = []
         for memory, target in self.targets.items():
             if target.key is None:
                 _allocate(job.plan, target, self._users[memory])
             if target.nbytes == 0:
                 continue
             if target.device == "cpu":
-                job.read_into(memory, memory_at(target.address, target.nbytes))
+                wanted.append((memory, memory_at(target.address, target.nbytes)))
             else:
                 torch = sys.modules["torch"]
                 bounce = torch.empty(target.nbytes, dtype=torch.uint8)
                 job.read_into(memory, memory_at(bounce.data_ptr(), target.nbytes))
                 torch.empty(0, dtype=torch.uint8, device=target.device).set_(target.storage, 0, (target.nbytes,), (1,)).copy_(bounce)
+        job.read_all(wanted)
 
 
 def _size(plan: Plan, memory: int) -> int:

@@ -52,7 +52,8 @@ def take_array(walk: Walk, value: Any) -> Node:
         head = walk.slots((value.dtype, tuple(value.shape), tuple(value.strides), bool(value.flags.writeable)))
         return ("npobjects", [*kind, *head, *items])
     buffer, start = _memory(walk, value)
-    shape, strides = tuple(value.shape), tuple(value.strides)
+    shape = tuple(value.shape)
+    strides = tuple(value.strides) if value.size else (0,) * len(shape)  # of nothing, NumPy says one thing or another
     rest = walk.slots((value.dtype, shape, strides, address_of(value) - start, bool(value.flags.writeable)))
     return ("nparray", [*kind, buffer, *rest])
 
@@ -67,6 +68,9 @@ def root_of(value: Any) -> Any:
 
 def _memory(walk: Walk, value: Any) -> tuple[int, int]:
     """The buffer behind an array, and its first address."""
+    if value.size == 0:  # nothing is behind it, wherever it looks
+        low = address_of(value)
+        return walk.memory(("numpy", id(value), 0), 0, value, low)[0], low
     root = root_of(value)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(root.base, torch.Tensor):
@@ -74,8 +78,6 @@ def _memory(walk: Walk, value: Any) -> tuple[int, int]:
         _uncounted(walk, number)
         return number, root.base.untyped_storage().data_ptr()
     low, high = bounds(root if root.base is None else value)
-    if high == low:
-        return walk.buffer(("numpy", id(root), 0), 0, root, low), low
     number, buffer = walk.memory(("cpu", low, high - low), high - low, root, low)
     if buffer is not None and buffer.storage is None:
         buffer.constant_hint = not (value.flags.writeable or root.flags.writeable)

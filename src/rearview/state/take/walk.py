@@ -187,8 +187,9 @@ class Walk:
         if number is not None:
             kind, payload = self.nodes[number]
             return number, self.buffers[payload] if kind == "buffer" else None
-        if address and nbytes <= SMALL_BYTES:
-            number = self.buffer_nodes[key] = self.add(("small", ctypes.string_at(address, nbytes)))
+        if nbytes == 0 or (address and nbytes <= SMALL_BYTES):
+            number = self.buffer_nodes[key] = self.add(("small", ctypes.string_at(address, nbytes) if nbytes else b""))
+            self.keep.append(owner)  # its address stays its own during the walk
             return number, None
         number = self.buffer(key, nbytes, owner, address, storage=storage)
         return number, self.buffers[-1]
