@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rearview.errors import CheckpointError, Damaged, NotFound, RestoreRefused
@@ -22,6 +22,7 @@ from rearview.record.say import say
 from rearview.record.scope import Roots
 from rearview.state import positions
 from rearview.state.iterating.around import bring_on
+from rearview.state.iterating.layers import OnceMore
 from rearview.store import manifests
 from rearview.store.manifests import Manifest, ManifestName
 
@@ -132,7 +133,7 @@ class Reach:
             values = self._kept.put_back(within.scope)
             items, birth = self._from(source, self._fitted(source, self._kept.position(depth)), iteration)
             if type(source) not in PLAIN:
-                items = chain([values.get(("item", 0))], items)
+                items = OnceMore(values.get(("item", 0)), items)
         loop.go_to(iteration, items)
         within.follow(loop, node, source, items, birth)
         self._kept.put_streams_back(ITERATION)
