@@ -80,7 +80,10 @@ def rest_all() -> None:
 
     Not to be called with a lock held that a background call may need.
     """
-    for back in list(_backs):
+    backs = list(_backs)
+    for back in backs:
+        back.queue.begin_rest()
+    for back in backs:
         back.queue.rest()
 
 

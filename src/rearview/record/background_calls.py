@@ -99,6 +99,9 @@ class Plain:
         size = CALL_BYTES + nbytes_of(args) + nbytes_of(kwargs)
         return Asked(size, lambda: keep(method, args, kwargs))
 
+    def idle(self) -> None:
+        """Nothing waits any more: what was put off is done."""
+
     def closed(self) -> None:
         """The object was closed: nothing needs to be held for it."""
 

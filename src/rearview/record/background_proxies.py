@@ -33,6 +33,7 @@ class Back:
         self.queue = queue
         queue.owner = self  # while calls wait, the object they are for is not given up
         self.calls = TensorBoard(target, wait, queue.limit_bytes) if summary_writer(target) else Plain(target, wait)
+        queue.on_idle = self.calls.idle
         self._before_call = before_call
         self._open = True
         """Not closed through us."""

@@ -76,6 +76,8 @@ class Queue:
         self._later_errors = 0
         self.owner: object = None
         """What is to stay as long as calls wait."""
+        self.on_idle: Callable[[], None] | None = None
+        """Called, in turn, after a call that no other waits behind."""
         self.told_full = False
         """Whether the person knows that it is full at times."""
         self._forget()
@@ -192,21 +194,25 @@ class Queue:
             if not self._waiting:
                 return False
             oldest = self._waiting[0]
-            other = next((call for call in islice(self._waiting, 1, _LOOK_AHEAD) if call.is_open()), None)
         if not oldest.is_ready():
-            if other is not None and not oldest.is_open():
-                other.get_ready()
+            if not oldest.is_open() and self._prepare_another():
                 return True
             oldest.get_ready()
-        if self._running.acquire(blocking=other is None):
+        if self._running.acquire(blocking=False) or (not self._prepare_another() and self._running.acquire()):
             try:
                 if not (stop is not None and stop.is_set()):
                     self._make(oldest)
             finally:
                 self._running.release()
-        elif other is not None:
-            other.get_ready()
         return True
+
+    def _prepare_another(self) -> bool:
+        """Prepare a call that waits behind the oldest; False if there is none that nobody has begun."""
+        with self._changed:
+            another = next((call for call in islice(self._waiting, 1, _LOOK_AHEAD) if call.is_open()), None)
+        if another is not None:
+            another.get_ready()
+        return another is not None
 
     def _make(self, call: Call) -> None:
         """Make a call, unless another thread was quicker. With `_running` held."""
@@ -218,6 +224,8 @@ class Queue:
         try:
             if call.error is None:
                 call.value = call.run()
+            if self.on_idle is not None and not self._waiting:
+                self.on_idle()
         except BaseException as problem:
             if isinstance(problem, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
                 raise  # it met us while we helped: it is the program's
@@ -265,6 +273,10 @@ class Queue:
                         return
 
     # -- rest, fork, failure -----------------------------------------------------------------------------------------------
+
+    def begin_rest(self) -> None:
+        """Begin no further call on the thread, without waiting for it: before several queues are brought to rest."""
+        self._stop.set()
 
     def rest(self, patience_s: float | None = None) -> None:
         """End the thread after the call under way. What waits stays; the next call, `drain` or the exit goes on with it."""

@@ -2,7 +2,7 @@
 
 Two things dominate what histograms cost there: NumPy's way to count into 1,548 buckets (with a dot product over several threads)
 and a checksum computed byte by byte, which holds the interpreter. Both are replaced by equal ones (`background_histograms`,
-`background_checksum`). Everything is guarded: a writer that looks different inside is used as it is.
+`background_records`). Everything is guarded: a writer that looks different inside is used as it is.
 
 Loads nothing: torch, NumPy and TensorBoard are there if there is a SummaryWriter.
 """
@@ -10,7 +10,6 @@ Loads nothing: torch, NumPy and TensorBoard are there if there is a SummaryWrite
 from __future__ import annotations
 
 import inspect
-import struct
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -21,6 +20,7 @@ from rearview.record.background_arguments import Copier
 from rearview.record.background_calls import CALL_BYTES, Asked, Kept, Plain, moment
 from rearview.record.background_checksum import Checksum
 from rearview.record.background_histograms import Buckets, Histogram
+from rearview.record.background_records import histogram_event, quicken, write_out
 
 MADE_AT_ONCE = frozenset({"add_graph", "add_onnx_graph", "add_figure"})
 """They run the model, or draw: that belongs to the thread that asks."""
@@ -63,9 +63,6 @@ class TensorBoard(Plain):
         self._walltime_at: dict[str, int | None] = {}
         self._pool_bytes = pool_bytes
         self._checksum: Checksum | None = None
-        module = sys.modules.get("torch.utils.tensorboard.summary")
-        there = all(hasattr(module, name) for name in ("Summary", "HistogramProto")) and hasattr(target, "_get_file_writer")
-        self._protos = module if there else None
         self.forget()
 
     def forget(self) -> None:
@@ -76,6 +73,10 @@ class TensorBoard(Plain):
 
     def is_queued(self, name: str) -> bool:
         return name.startswith("add_") and name not in MADE_AT_ONCE and name not in self.waits
+
+    def idle(self) -> None:
+        for file in (self.target.all_writers or {}).values():
+            write_out(file)
 
     def closed(self) -> None:
         self._pool.clear()
@@ -166,103 +167,24 @@ class TensorBoard(Plain):
 
     def _add(self, tag: str, made: Made, step: Any, walltime: float) -> None:
         """Runs later, in its turn: let the writer write."""
-        writer, proto, histogram = self.target, self._protos, made.histogram
+        writer, histogram = self.target, made.histogram
         if histogram is None:  # nothing in it, or no number: let TensorBoard say what it says then
             writer.add_histogram(tag, made.values, step, walltime=walltime)
             return
-        self._quicken(writer)
-        if proto is None:
-            limits, counts = histogram.bucket_limits.tolist(), histogram.bucket_counts.tolist()
-            writer.add_histogram_raw(tag, *histogram[:5], limits, counts, step, walltime)
+        write = self._quick_write(writer)
+        if write is not None and (event := histogram_event(tag, histogram, step, walltime)) is not None:
+            write(event)
             return
-        value = proto.Summary.Value(tag=tag, histo=proto.HistogramProto.FromString(encoded(histogram)))
-        writer._get_file_writer().add_summary(proto.Summary(value=[value]), step, walltime)
+        limits, counts = histogram.bucket_limits.tolist(), histogram.bucket_counts.tolist()
+        writer.add_histogram_raw(tag, *histogram[:5], limits, counts, step, walltime)
 
-    def _quicken(self, writer: Any) -> None:
-        """Give the writer's files a quicker checksum, unless they look different inside."""
+    def _quick_write(self, writer: Any) -> Callable[[bytes], None] | None:
+        """What writes an event into the writer's main file, unless that looks different inside."""
         if self._checksum is None:
             self._checksum = Checksum(self._np)
-        for file in (writer.all_writers or {}).values():
-            quicken(file, self._checksum)
-
-
-def encoded(made: Histogram) -> bytes:
-    """A HistogramProto's bytes: five doubles, then two packed arrays of them. Ten times quicker than from lists."""
-    numbers = b"".join(struct.pack("<Bd", number << 3 | 1, value) for number, value in enumerate(made[:5], start=1))
-    packed = (array.tobytes() for array in (made.bucket_limits, made.bucket_counts))
-    return numbers + b"".join(bytes([number << 3 | 2]) + varint(len(data)) + data for number, data in enumerate(packed, start=6))
-
-
-def varint(number: int) -> bytes:
-    """A number in groups of seven bits, lowest first."""
-    groups = bytearray()
-    while number > 0x7F:
-        groups.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*groups, number])
-
-
-def quicken(file: Any, checksum: Checksum) -> bool:
-    """Let a TensorBoard file writer write the same bytes with less work; False if it looks different inside.
-
-    Its own thread computes checksums byte by byte and hands the interpreter back and forth with ours. Ours is in the background already,
-    so it writes by itself while nothing waits in the other's queue; the other one still flushes now and then.
-    """
-    known = getattr(sys.modules.get("tensorboard.summary.writer.record_writer"), "RecordWriter", None)
-    try:
-        asynchronous = file.event_writer._async_writer
-        worker, records = asynchronous._worker, asynchronous._writer
-        if known is None or type(records) is not known or worker._record_writer is not records:
-            return False
-        queue, lock, enqueue = asynchronous._byte_queue, asynchronous._lock, asynchronous.write
-        quick = Records(records._writer, checksum)
-        queue.join()
-        asynchronous._writer = worker._record_writer = quick
-
-        def write(data: bytes) -> None:
-            with lock:
-                mine = queue.unfinished_tasks == 0 and worker.exception is None and not asynchronous._closed
-                if mine:
-                    quick.write(data)
-                    worker._has_pending_data = True  # to be flushed in its time
-            if not mine:
-                enqueue(data)
-
-        asynchronous.write = write
-    except AttributeError:  # another version of TensorBoard
-        return False
-    return True
-
-
-class Records:
-    """Writes TensorFlow's record format: length, checksum of the length, data, checksum of the data."""
-
-    def __init__(self, file: Any, checksum: Checksum) -> None:
-        self._writer = file
-        self._masked = checksum.masked
-        self._lock = threading.Lock()
-
-    def write(self, data: bytes) -> None:
-        """One record."""
-        length = struct.pack("<Q", len(data))
-        record = b"".join((length, struct.pack("<I", self._masked(length)), data, struct.pack("<I", self._masked(data))))
-        with self._lock:
-            self._writer.write(record)
-
-    def flush(self) -> None:
-        """Hand what was written to the system."""
-        with self._lock:
-            self._writer.flush()
-
-    def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self._writer.close()
-
-    @property
-    def closed(self) -> bool:
-        """Whether the file is closed."""
-        return bool(self._writer.closed)
+        if not hasattr(writer, "_get_file_writer"):
+            return None
+        return quicken(writer._get_file_writer(), self._checksum)
 
 
 class Pool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rearview.record import background_tensorboard
+from rearview.record import background_records
 from rearview.record.background import background, stats
 from rearview.record.background_calls import Call
 from rearview.record.background_checksum import Checksum
@@ -236,8 +236,7 @@ def test_the_inside_of_the_writer_was_found(tmp_path: Path) -> None:
     behind = background(writer)
     behind.add_histogram("x", torch.ones(5), 0)
     behind.flush()
-    assert type(writer.file_writer.event_writer._async_writer._writer) is background_tensorboard.Records
-    assert behind._rearview.calls._protos is not None
+    assert type(writer.file_writer.event_writer._async_writer._writer) is background_records.Records
     assert behind._rearview.calls._buckets.exact
     behind.close()
 
@@ -261,7 +260,7 @@ def test_the_bytes_of_a_record_are_tensorboards(tmp_path: Path) -> None:
     assert count == 21
 
 
-@pytest.mark.parametrize("length", [0, 1, 3, 4, 8, 255, 256, 257, 258, 260, 511, 512, 513, 1000, 4096, 25_000])
+@pytest.mark.parametrize("length", [0, 1, 3, 4, 8, 255, 256, 257, 258, 260, 511, 512, 513, 1000, 4096, 25_000, 32_768, 32_769])
 def test_the_checksum_is_tensorboards(length: int) -> None:
     checksum = Checksum(numpy)
     for data in (bytes(length), b"\xff" * length, os.urandom(length), os.urandom(length)):

@@ -264,10 +264,11 @@ def test_an_error_is_raised_at_the_next_call_as_it_was() -> None:
 
 @pytest.mark.parametrize("tell", ["flush", "close", "finish"])
 def test_an_error_is_raised_by_what_waits(tell: str) -> None:
-    proxy = background(Writer(), wait="finish")
+    proxy = background(Holding(), wait="finish")
     proxy.fail(Broken("first"))
     proxy.fail(Broken("second"))
     proxy.fail(Broken("third"))
+    of(proxy).gate.set()
     with pytest.raises(Broken, match="first") as caught:
         getattr(proxy, tell)()
     assert "2 later calls failed too" in caught.value.__notes__[0]
@@ -455,7 +456,7 @@ def test_one_call_ends_all_threads_and_what_waits_stays() -> None:
         one.add(number)
         other.add(number)
     assert len(alive()) == 2
-    threading.Timer(0.05, lambda: [of(one).gate.set(), of(other).gate.set()]).start()
+    threading.Timer(0.5, lambda: [of(one).gate.set(), of(other).gate.set()]).start()
     rest_all()
     assert alive() == []
     assert len(of(one).seen) <= 1  # the one under way was finished, no other begun
