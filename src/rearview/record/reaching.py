@@ -179,7 +179,7 @@ class Reach:
         self._kept.put_back(within.scope)
         items: Iterator[Any] = iter(())
         birth = None
-        if self.manifest.part != boundaries.BLOCK:
+        if self.manifest.part != boundaries.BLOCK and self.manifest.ending != "break":  # there the loop is over
             position = self._fitted(source, self._kept.position(depth))
             items = positions.put_back(source, position)
             birth = positions.born_as(source, position)

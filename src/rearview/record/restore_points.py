@@ -114,8 +114,8 @@ def of_run(store: Store, run: RunId) -> tuple[list[RestorePoint], list[str]]:
 def _can_restart(checkpoint: Checkpoint) -> bool:
     """Whether a program can be brought there again: whole, its bytes still there, of ranks and not of processes below them."""
     first = checkpoint.members[0]
-    skippable = checkpoint.part != "block" or first.ending in (None, "exhausted")
-    """A block that was left by break cannot be skipped by an empty loop: its `else` would run."""
+    skippable = first.ending in (None, "exhausted")
+    """A loop that was left by break cannot be ended by an empty one: its `else` would run."""
     return checkpoint.whole and not checkpoint.thinned and first.process.isdigit() and skippable
 
 
