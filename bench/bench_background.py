@@ -153,7 +153,7 @@ def main() -> None:
 
     torch.set_num_threads(THREADS)
     program = Program(torch, batch)
-    with tempfile.TemporaryDirectory(dir=".") as folder:
+    with tempfile.TemporaryDirectory() as folder:
         writers: dict[str, Any] = {"none": None, "plain": SummaryWriter(f"{folder}/plain")}
         writers["behind"] = rv.background(SummaryWriter(f"{folder}/behind"))
         taken = measure(program, writers, rounds, steps)
