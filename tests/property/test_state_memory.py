@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rearview.state.capture import capture
@@ -80,6 +80,13 @@ def same_objects(objects: list[Any]) -> list[int]:
     return [first.setdefault(id(x), k) for k, x in enumerate(objects)]
 
 
+EMPTY = (0, "tensor", "float32", 0, 1, 1, False)
+APART = ([0, 40, 0, 8], [EMPTY, (3, "of array", "float32", 0, 2, 1, False), (1, "tensor", "float32", 0, 1, 1, False)], False)
+OVERLAPPING = ([0, 0, 40, 0], [EMPTY, (2, "of array", "float32", 0, 2, 1, False), (2, "tensor", "float32", 0, 1, 1, False)], False)
+"""Two storages of torch over the memory of one array, where the recorded ones were apart."""
+
+
+@example(APART, OVERLAPPING)
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(WORLDS, WORLDS)
 def test_memory_is_shared_as_recorded(recorded: Any, other: Any) -> None:

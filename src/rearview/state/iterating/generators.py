@@ -17,6 +17,7 @@ from types import FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from rearview.state import frames
+from rearview.state.iterating import simple
 from rearview.state.iterating.liveness import alive
 from rearview.state.iterating.variables import IN_PLACE, Variables, classify, hidden, write
 
@@ -170,7 +171,7 @@ def _step_in(generator: Generator, shape: Shape, said: list[str], variables: Map
         if next(generator, _END) is _END:
             return taken
     live = inside(generator)
-    if not _at(generator, shape) or len(live) != len(inner):
+    if not _at(generator, shape) or len(live) != len(inner) or not all(map(simple.stays, live, inner)):
         return taken
     for iterator, part in zip(live, inner, strict=True):
         restore_layer(iterator, part, Again(said=said))
@@ -188,11 +189,9 @@ def assign(generator: Generator, variables: Mapping[str, Any]) -> None:
 
 
 def _advance(generator: Generator, shape: Shape, again: Again, taken: int) -> None:
-    from rearview.state.iterating.simple import skip
-
     if again.steps is not None:
         wanted = again.steps - taken
-        if skip(generator, wanted) < wanted:
+        if simple.skip(generator, wanted) < wanted:
             again.said.append(f"the generator {generator.__qualname__} ended before the {again.steps} items that were taken from it")
         return
     until = time.monotonic() + MOST_SECONDS

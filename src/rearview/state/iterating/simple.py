@@ -76,12 +76,23 @@ def _rest(iterator: Any) -> range:
 
 
 def _restore_range(live: Any, rest: range) -> Iterator[int]:
-    _, (whole,), *_ = live.__reduce__()
-    ahead, odd = divmod(rest.start - whole.start, whole.step) if whole.step == rest.step else (-1, 0)
-    if ahead < 0 or odd or (whole.stop != rest.stop and len(whole) != ahead + len(rest)):
+    ahead = _ahead(live, rest)
+    if ahead is None:
         return iter(rest)  # the program's range is another one now
     live.__setstate__(ahead)
     return live  # type: ignore[no-any-return]
+
+
+def _ahead(live: Any, rest: range) -> int | None:
+    """How many items a range has given when that is its rest; None if it is the rest of another range."""
+    _, (whole,), *_ = live.__reduce__()
+    ahead, odd = divmod(rest.start - whole.start, whole.step) if whole.step == rest.step else (-1, 0)
+    return None if ahead < 0 or odd or (whole.stop != rest.stop and len(whole) != ahead + len(rest)) else ahead
+
+
+def stays(live: Any, shape: Shape) -> bool:
+    """Whether a live iterator can be put there in place, as far as that depends on what it runs over."""
+    return shape["kind"] != "range" or (type(live).__name__ in RANGES and _ahead(live, range(*shape["rest"])) is not None)
 
 
 def reduced(iterator: Any) -> tuple[Any, ...]:

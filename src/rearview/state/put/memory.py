@@ -1,11 +1,13 @@
 """Which memory takes the bytes of which buffer: that of the live tensors and arrays where it fits, new memory otherwise.
 
 One buffer goes into one allocation and the other way round. An allocation is taken if its size and device are the recorded ones and no
-other buffer has it; tensors that look elsewhere are pointed to it, arrays are made again over it.
+other buffer has any byte of it (torch can have several storages over the memory of one array); tensors that look elsewhere are pointed
+to it, arrays are made again over it.
 """
 
 from __future__ import annotations
 
+import bisect
 import sys
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -62,6 +64,29 @@ class Target:
         return flat.set_(self.storage, 0, (self.nbytes,), (1,)).numpy()
 
 
+class _Claimed:
+    """Live memory that is spoken for."""
+
+    def __init__(self) -> None:
+        self._spans: dict[str, list[tuple[int, int]]] = {}
+        """By device, in order: they do not overlap."""
+        self._empty: set[Hashable] = set()
+
+    def take(self, key: tuple[Any, ...]) -> bool:
+        """Claim memory, unless a byte of it is claimed."""
+        device, start, nbytes = key
+        if nbytes == 0:
+            new = key not in self._empty
+            self._empty.add(key)
+            return new
+        spans = self._spans.setdefault(device, [])
+        at = bisect.bisect_left(spans, (start, 0))
+        if (at < len(spans) and spans[at][0] < start + nbytes) or (at > 0 and spans[at - 1][1] > start):
+            return False
+        spans.insert(at, (start, start + nbytes))
+        return True
+
+
 class Memory:
     """The memory of one restore."""
 
@@ -78,13 +103,16 @@ class Memory:
             at = _TENSORS.get(kind, _ARRAYS.get(kind))
             if at is not None:
                 self._users.setdefault(payload[at], []).append((number, kind))
-        claimed: set[Hashable] = set()
+        claimed = _Claimed()
         for memory, users in self._users.items():
             target = self.targets[memory] = Target(_size(plan, memory), _device(plan, users))
             _claim(plan, target, users, claimed)
             for number, kind in users:
-                if kind in _ARRAYS and number in plan.pairs and _key_of(kind,
-                    plan.pairs[number])[0] != (ABSENT if target.key is None else target.key):
+                if (
+                    kind in _ARRAYS
+                    and number in plan.pairs
+                    and _key_of(kind, plan.pairs[number])[0] != (ABSENT if target.key is None else target.key)
+                ):
                     plan.part(number)
 
     def check(self, plan: Plan) -> Iterator[str]:
@@ -127,16 +155,15 @@ def _device(plan: Plan, users: list[tuple[int, str]]) -> str:
     return "cpu"
 
 
-def _claim(plan: Plan, target: Target, users: list[tuple[int, str]], claimed: set[Hashable]) -> None:
+def _claim(plan: Plan, target: Target, users: list[tuple[int, str]], claimed: _Claimed) -> None:
     """Take live memory for a buffer, if some is right."""
     for number, kind in users:
         live = plan.pairs.get(number, ABSENT)
         if live is ABSENT:
             continue
         key, nbytes, device, owner = _key_of(kind, live)
-        if key is None or key in claimed or nbytes != target.nbytes or device != target.device:
+        if key is None or nbytes != target.nbytes or device != target.device or not claimed.take(key):
             continue
-        claimed.add(key)
         target.key = key
         if hasattr(owner, "__array_interface__"):
             target.use_array(owner)
@@ -145,14 +172,14 @@ def _claim(plan: Plan, target: Target, users: list[tuple[int, str]], claimed: se
         return
 
 
-def _key_of(kind: str, live: Any) -> tuple[Hashable, int, str, Any]:
+def _key_of(kind: str, live: Any) -> tuple[tuple[Any, ...] | None, int, str, Any]:
     """What memory a live object looks at: key, size, device, owner; no key if it is not ours to write."""
     if kind in _ARRAYS:
         return _array_memory(live)
     storage = live if kind == "storage" else live.untyped_storage()
     device, nbytes = str(storage.device), storage.nbytes()
     if nbytes == 0:
-        return ("empty", storage._cdata), 0, device, storage
+        return ("empty", storage._cdata, 0), 0, device, storage
     return (device, storage.data_ptr(), nbytes), nbytes, device, storage
 
 
@@ -183,7 +210,7 @@ def _allocate(plan: Plan, target: Target, users: list[tuple[int, str]]) -> None:
         target.use_array(np.empty(shape, dtype, order))
 
 
-def _array_memory(live: Any) -> tuple[Hashable, int, str, Any]:
+def _array_memory(live: Any) -> tuple[tuple[Any, ...] | None, int, str, Any]:
     from rearview.state.take.arrays import bounds, root_of
 
     root = root_of(live)
@@ -226,5 +253,3 @@ def contiguous(shape: tuple[int, ...], itemsize: int, order: str) -> tuple[int, 
         strides.append(step)
         step *= length
     return tuple(reversed(strides) if order == "C" else strides)
-
-
