@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rearview.errors import CheckpointError, Damaged, NoSuchRun, StoreError
+from rearview.errors import CheckpointError, Damaged, NoSuchRun, NotFound, StoreError
 from rearview.model import ArraySummary, RunId
-from rearview.store import atomic, frames, gc, objects, references
+from rearview.store import atomic, frames, gc, objects, references, replays
 from rearview.store.check_checkpoints import check_checkpoints, repair_checkpoints
 from rearview.store.encoding import decode
 from rearview.store.findings import Finding, damage, note
@@ -42,7 +42,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 def check(store: Store, *, deep: bool = False) -> list[Finding]:
     """Everything that is wrong, in the order of the folders. `deep` reads every byte of every checkpoint."""
     found: list[Finding] = []
-    for look in (_ignore, _store_json, _runs, _objects, _code, _refs, _segments, _leftovers):
+    for look in (_ignore, _store_json, _runs, _replays, _objects, _code, _refs, _segments, _leftovers):
         found += look(store)
     found += check_checkpoints(store, deep=deep)
     return found
@@ -93,6 +93,23 @@ def _runs(store: Store) -> Iterator[Finding]:
         paths = sorted(folder.glob("*" + SUFFIX))
         if not paths:
             yield note(folder, "has no journal: a run that was killed while it began, or whose journals were removed")
+        yield from _missing_parts(folder, paths)
+        for path in paths:
+            yield from _journal(store, path)
+
+
+def _replays(store: Store) -> Iterator[Finding]:
+    for folder in replays.folders(store):
+        if replays.is_unfinished(folder):
+            yield note(folder, "has no replay.json: a replay that was killed while it was published; gc removes it")
+            continue
+        try:
+            replays.read(store, RunId(folder.parent.parent.name), folder.name)
+        except NotFound:
+            continue  # forgotten while we looked
+        except (Damaged, StoreError, OSError) as problem:
+            yield damage(folder / replays.FILE, str(problem))
+        paths = sorted(folder.glob("*" + SUFFIX))
         yield from _missing_parts(folder, paths)
         for path in paths:
             yield from _journal(store, path)
@@ -245,8 +262,8 @@ def repair(store: Store) -> list[str]:
     done += _repair_ignore(store)
     done += _repair_store_json(store)
     done += _repair_refs(store)
-    for folder in _folders(store.runs):
-        if (folder / "run.json").exists():
+    for folder in (*_folders(store.runs), *replays.folders(store)):
+        if (folder / "run.json").exists() or (folder / replays.FILE).exists():
             for path in sorted(folder.glob("*" + SUFFIX)):
                 done += _repair_journal(store, path)
     done += repair_checkpoints(store)

@@ -1,4 +1,4 @@
-"""What is still referred to: chunks by manifests, objects by manifests, journals and `run.json`. Reading only.
+"""What is still referred to: chunks by manifests, objects by manifests, journals (those of replays too) and `run.json`. Reading only.
 
 Careful on one side: whatever looks like a name counts as a reference, wherever it stands, also in files that are damaged.
 A thinned manifest refers to nothing any more; it is mentioned apart, since what it named was certainly finished.
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rearview.model import RunId
-from rearview.store import manifests
+from rearview.store import manifests, replays
 from rearview.store.layout import Store
 from rearview.store.manifests import ManifestName
 
@@ -93,7 +93,7 @@ def _files(folder: Path) -> list[Path]:
 def of_records(store: Store, keys: set[str]) -> set[str]:
     """Those of these objects that a run's journals or facts refer to. Reads every journal of the store."""
     found: set[str] = set()
-    for folder in _folders(store):
+    for folder in (*_folders(store), *replays.folders(store)):
         for path in _files(folder):
             found |= keys & set(_keys(path))
             if found == keys:
