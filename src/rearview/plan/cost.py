@@ -1,0 +1,148 @@
+"""What a stretch will take: process start, code before the loop, restores, what runs, and the comparison with the record. Pure.
+
+FlorDB section 5.2 sums the recorded times of what runs; here also what replays really took is learned from: seconds per byte of putting a
+state back and of digesting one, and how far earlier predictions were off.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rearview.plan.timeline import BLOCK, ITERATION, Boundary, History, Segment
+
+_UNSURE = 0.10
+"""How far a prediction may be off before any replay of the run is known: part of it, to either side."""
+_GUESSED = 0.35
+"""The same where the times of iterations were not measured."""
+_SPREAD = 1.645
+"""Standard deviations to either side that nine of ten sums of iterations stay within."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What a replay adds to the program's own time."""
+
+    worker_s: float = 0.15
+    """To become a worker: private folder, recorded code."""
+    restore_s: float = 0.02
+    restore_s_per_byte: float = 1 / 1.0e9
+    """Before the first iteration."""
+    put_back_s: float = 0.01
+    put_back_s_per_byte: float = 1 / 1.0e9
+    """The end state of a nested block, in its place."""
+    digest_s: float = 0.003
+    digest_s_per_byte: float = 1 / 2.0e9
+    """Of the state at a boundary, for the comparison."""
+    ratios: tuple[float, ...] = ()
+    """What earlier replays of the run took, as a part of what was predicted."""
+
+    def restoring(self, boundary: Boundary | None) -> float:
+        return 0.0 if boundary is None else self.restore_s + boundary.size_bytes * self.restore_s_per_byte
+
+    def putting_back(self, boundary: Boundary) -> float:
+        return self.put_back_s + boundary.size_bytes * self.put_back_s_per_byte
+
+    def digesting(self, boundary: Boundary | None) -> float:
+        return 0.0 if boundary is None else self.digest_s + boundary.size_bytes * self.digest_s_per_byte
+
+
+FREE = Rates(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+"""Only the program's own time: for comparing plans as data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """A predicted time and the interval that it should be in."""
+
+    expected: float
+    low: float
+    high: float
+
+    def scaled(self, factor: float) -> Seconds:
+        return Seconds(self.expected * factor, self.low * factor, self.high * factor)
+
+
+NOTHING = Seconds(0.0, 0.0, 0.0)
+
+
+def learn(facts: Iterable[tuple[str, int, float]], ratios: Sequence[float] = (), known: Rates | None = None) -> Rates:
+    """Rates from what was measured: (`restore`, `put_back` or `digest`; bytes; seconds) and (`worker`, 0, seconds)."""
+    known = known or Rates()
+    by_kind: dict[str, list[tuple[int, float]]] = {}
+    for kind, size, seconds in facts:
+        by_kind.setdefault(kind, []).append((size, seconds))
+    restore = _line(by_kind.get("restore", ()), known.restore_s, known.restore_s_per_byte)
+    put_back = _line(by_kind.get("put_back", ()), known.put_back_s, known.put_back_s_per_byte)
+    digest = _line(by_kind.get("digest", ()), known.digest_s, known.digest_s_per_byte)
+    worker = [seconds for _, seconds in by_kind.get("worker", ())]
+    return Rates(statistics.median(worker) if worker else known.worker_s, *restore, *put_back, *digest, tuple(ratios))
+
+
+def _line(points: Iterable[tuple[int, float]], fixed: float, per_byte: float) -> tuple[float, float]:
+    """Seconds = fixed + bytes * rate, by the typical measurement: states of a run are of nearly one size."""
+    points = list(points)
+    if not points:
+        return fixed, per_byte
+    size = statistics.median(size for size, _ in points)
+    seconds = statistics.median(seconds for _, seconds in points)
+    guessed = fixed + size * per_byte
+    return fixed * seconds / guessed, per_byte * seconds / guessed
+
+
+class Costs:
+    """The seconds of each piece of one run's replay."""
+
+    def __init__(self, history: History, rates: Rates) -> None:
+        self._history = history
+        self._rates = rates
+
+    def begin_s(self, start: Boundary | None) -> float:
+        """From the start of a process to the first segment that counts: all code outside the main loops on the way runs again."""
+        history = self._history
+        passed = 0 if start is None else start.block
+        gaps = sum(block.gap_s for block in history.blocks[1 : passed + 1])
+        return history.start_s + self._rates.worker_s + history.prefix_s + gaps + self._rates.restoring(start)
+
+    def segment_s(self, segment: Segment, skipped: Boundary | None, late: bool = False) -> float:
+        """One segment; `skipped` is the nested block's end state if that is put back, `late` if the stretch began with it."""
+        history, rates = self._history, self._rates
+        if segment.iteration is None:
+            following = segment.block + 1
+            return history.blocks[following].gap_s if following < len(history.blocks) else history.suffix_s
+        block, at = history.blocks[segment.block], segment.iteration
+        end = rates.digesting(history.boundary(ITERATION, segment.block, at))
+        if late:
+            return block.outer_s[at] + end
+        if skipped is not None:
+            return block.outer_s[at] + rates.putting_back(skipped) + end
+        return block.total_s[at] + rates.digesting(history.boundary(BLOCK, segment.block, at)) + end
+
+    def interval(self, seconds: float, ran: Sequence[tuple[Segment, bool]]) -> Seconds:
+        """A prediction with its interval: the spread of the iterations that run, and how far earlier predictions were off."""
+        spread = _SPREAD * math.sqrt(sum(self._variance(segment, skipped) for segment, skipped in ran))
+        ratios = self._rates.ratios
+        if len(ratios) >= 3:
+            middle = statistics.median(ratios)
+            low, high = min(ratios), max(ratios)
+        else:
+            unsure = _UNSURE if self._history.measured else _GUESSED
+            middle, low, high = (ratios[-1] if ratios else 1.0), 1.0 - unsure, 1.0 + unsure
+            low, high = min(low, middle), max(high, middle)
+        expected = seconds * middle
+        return Seconds(expected, max(0.0, seconds * low - spread), seconds * high + spread)
+
+    def _variance(self, segment: Segment, skipped: bool) -> float:
+        if segment.iteration is None or not 0 <= segment.block < len(self._history.blocks):
+            return 0.0
+        block = self._history.blocks[segment.block]
+        times = block.outer_s if skipped else block.total_s
+        return _variance(times)
+
+
+def _variance(times: tuple[float, ...]) -> float:
+    # The first iteration warms up caches and allocators: it would widen every interval.
+    steady = times[1:] if len(times) > 2 else times
+    return statistics.pvariance(steady) if len(steady) > 1 else 0.0

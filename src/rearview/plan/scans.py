@@ -1,0 +1,391 @@
+"""Which pieces of a run are run again for a question, from which checkpoints, and why (FlorDB section 5.2). Pure: values in, a plan out.
+
+Restored is the state at the *start* of what runs. A nested block is put back instead of run exactly where its end state is kept and
+nothing that is asked for happens inside it. What was not asked for runs only where it lies between a restore point and what was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from rearview.plan import partition
+from rearview.plan.cost import NOTHING, Costs, Rates, Seconds
+from rearview.plan.partition import Piece
+from rearview.plan.timeline import BLOCK, BREAK, ITERATION, Boundary, History, Place, Segment
+
+RESUME, PSEUDORESUME, START = "resume", "pseudoresume", "start"
+RUNGS = (RESUME, PSEUDORESUME, START)
+"""The ladder of trust: from a checkpoint; from the main loop's beginning with every block's end state; everything once more."""
+
+PREFIX, SUFFIX, VALIDATION, RANGE = "prefix", "suffix", "validation", "range"
+ANY_LOOP = "*"
+
+Range = tuple[int, int, int]
+"""Iterations of a main block: block, first, last, both included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Where the statements that are asked for run, and what of that is wanted."""
+
+    prefix: bool = False
+    before: bool = False
+    """In an iteration of the main loop, before its first nested loop."""
+    after: bool = False
+    """In an iteration, behind it."""
+    nested: frozenset[str] = frozenset()
+    """In these loops directly in the main loop; `*`: in any."""
+    suffix: bool = False
+    whole: bool = False
+    """It cannot be told where: anywhere."""
+    only: tuple[Range, ...] | None = None
+    """The iterations that are wanted, and nothing before or after the loops; None: everything."""
+    answered: tuple[Range, ...] = ()
+    prefix_answered: bool = False
+    end_answered: bool = False
+    lacking: frozenset[str] = frozenset()
+    """Manifests of states that do not hold something which a statement reads."""
+
+    @property
+    def in_iterations(self) -> bool:
+        return self.before or self.after or bool(self.nested) or self.whole
+
+    @property
+    def inside(self) -> frozenset[str]:
+        return frozenset((ANY_LOOP,)) if self.whole else self.nested
+
+    def goes_into(self, loop: str | None) -> bool:
+        """Whether something is asked for inside a nested loop."""
+        return bool(self.inside) and (ANY_LOOP in self.inside or loop is None or loop in self.inside)
+
+    def wants(self, block: int, iteration: int) -> bool:
+        """Whether an iteration is asked for and not answered."""
+        return self.in_iterations and (self.only is None or _within(self.only, block, iteration)) and not self.has(block, iteration)
+
+    def has(self, block: int, iteration: int) -> bool:
+        """Whether an iteration is answered already."""
+        return _within(self.answered, block, iteration)
+
+    @property
+    def wants_prefix(self) -> bool:
+        return (self.prefix or self.whole) and self.only is None and not self.prefix_answered
+
+    @property
+    def wants_end(self) -> bool:
+        return (self.suffix or self.whole) and self.only is None and not self.end_answered
+
+
+def _within(ranges: Sequence[Range], block: int, iteration: int) -> bool:
+    return any(block == one and first <= iteration <= last for one, first, last in ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What one worker runs."""
+
+    start: Boundary | None = None
+    """The state it begins with; None: the program's beginning."""
+    first: Place | None = None
+    last: Place | None = None
+    to_end: bool = False
+    prefix: bool = False
+    skip: bool = True
+    runs_inside: tuple[str, ...] = ()
+    put_back: int = 0
+    """Nested blocks whose end state is put back, with that of a start in the middle of an iteration."""
+    must_run: tuple[Place, ...] = ()
+    """Nested blocks that run only because their end state is not kept."""
+    covers: tuple[Range, ...] = ()
+    seconds: Seconds = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One of the four scans, and why it is needed."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What will be run for one run of the record."""
+
+    rung: str
+    stretches: tuple[Stretch, ...] = ()
+    scans: tuple[Scan, ...] = ()
+    workers: int = 0
+    seconds: Seconds = NOTHING
+    plain_s: float = 0.0
+    """Running the whole program once more, without rearview."""
+    left_out: tuple[str, ...] = ()
+    """What was asked for and cannot be run, a sentence each."""
+
+    @property
+    def must_run(self) -> tuple[Place, ...]:
+        return tuple(place for stretch in self.stretches for place in stretch.must_run)
+
+    @property
+    def put_back(self) -> int:
+        return sum(stretch.put_back for stretch in self.stretches)
+
+    @property
+    def total_s(self) -> float:
+        """Of all workers together."""
+        return sum(stretch.seconds.expected for stretch in self.stretches)
+
+    @property
+    def speedup(self) -> float:
+        """By sharing among workers."""
+        return partition.speedup(self.total_s, self.seconds.expected)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.stretches
+
+
+def plan(history: History, need: Need, workers: int = 1, rung: str = RESUME, rates: Rates | None = None) -> Plan:
+    """What runs again for a need, by at most so many workers, on a rung of the ladder."""
+    return _Planning(history, need, rung, rates or Rates()).plan(workers)
+
+
+@dataclass(slots=True)
+class _Row:
+    """Segments that run one after the other: at the first of them something can begin."""
+
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class _Planning:
+    history: History
+    need: Need
+    rung: str
+    rates: Rates
+    segments: list[Segment] = field(init=False)
+    needed: list[bool] = field(init=False)
+    begins: list[int] = field(init=False)
+    """For each segment the nearest one, not behind it, at which something can begin."""
+    costs: Costs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.segments = self.history.segments()
+        self.costs = Costs(self.history, self.rates)
+        self.needed = [self._needs(segment) for segment in self.segments]
+        for at in range(len(self.segments) - 1, -1, -1):
+            if self.needed[at] and self._is_between(at):  # a stretch ends with an iteration: the next one runs too, if there is one
+                following = at + 1 < len(self.segments) and self.segments[at + 1]
+                if following and following.iteration is not None:
+                    self.needed[at + 1] = True
+                else:
+                    self.needed[at] = bool(following) and self.needed[at + 1]
+        self.begins = []
+        for at in range(len(self.segments)):
+            self.begins.append(at if at == 0 or self._start(at) is not None else self.begins[-1])
+
+    def plan(self, workers: int) -> Plan:
+        rows = self._rows()
+        shared = partition.partition([self._pieces(row) for row in rows], workers if self.rung == RESUME else 1)
+        shares = [(rows[one.row].first + one.first, rows[one.row].first + one.last) for one in shared.shares]
+        stretches = [self._stretch(*self._trimmed(first, last)) for first, last in shares]
+        bounded = bool(self.history.blocks) or not self.history.killed
+        if (bounded and self.need.wants_prefix) or (stretches and not self.history.blocks):
+            head = stretches[0] if stretches else self._timed(Stretch(skip=self._skips, runs_inside=self._inside), [])
+            stretches[:1] = [replace(head, prefix=True)]
+        seconds = self._together(stretches, shared)
+        return Plan(
+            self.rung, tuple(stretches), tuple(self._scans()), max(shared.workers, 1 if stretches else 0), seconds, self.history.plain_s,
+            tuple(self._left_out()),
+        )  # fmt: skip
+
+    # -- what is needed ------------------------------------------------------------------------------------------------
+
+    def _needs(self, segment: Segment) -> bool:
+        need, blocks = self.need, len(self.history.blocks)
+        if segment.iteration is not None:
+            return need.wants(segment.block, segment.iteration)
+        if segment.block == blocks - 1:
+            return need.wants_end or (not blocks and (need.wants_prefix or need.wants(0, 0)))
+        # Between two main blocks: behind the one, before the other.
+        return need.wants_end or need.wants_prefix
+
+    def _is_between(self, at: int) -> bool:
+        return self.segments[at].iteration is None and self.segments[at].block < len(self.history.blocks) - 1
+
+    def _rows(self) -> list[_Row]:
+        rows: list[_Row] = []
+        for at, needed in enumerate(self.needed):
+            if not needed:
+                continue
+            begin = self.begins[at]
+            if rows and (begin <= rows[-1].last + 1 or not self._worth_a_process(rows[-1].last + 1, begin)):
+                rows[-1].last = at
+            else:
+                rows.append(_Row(begin, at))
+        return rows
+
+    def _worth_a_process(self, behind: int, begin: int) -> bool:
+        """Whether beginning anew is cheaper than running what nobody asked for, between two places that somebody did."""
+        between = sum(self._segment_s(at) for at in range(behind, begin))
+        return between > self.costs.begin_s(self._start(begin))
+
+    # -- where something can begin -------------------------------------------------------------------------------------
+
+    @property
+    def _skips(self) -> bool:
+        return self.rung != START and ANY_LOOP not in self.need.inside
+
+    @property
+    def _inside(self) -> tuple[str, ...]:
+        return () if ANY_LOOP in self.need.inside else tuple(sorted(self.need.nested))
+
+    def _start(self, at: int) -> Boundary | None:
+        """The state that a stretch which begins with a segment begins with; None: nothing is kept there (or it is the beginning)."""
+        if self.rung != RESUME:
+            return None
+        segment = self.segments[at]
+        before = segment.block, (self._last_of(segment.block) if segment.iteration is None else segment.iteration - 1)
+        found = self._usable(ITERATION, *before)
+        if found is not None and (segment.iteration is None or found.ending != BREAK):
+            return found
+        return self._late(at)
+
+    def _late(self, at: int) -> Boundary | None:
+        """The end of an iteration's nested block, where nothing that happens before it is asked for."""
+        segment = self.segments[at]
+        if segment.iteration is None or self.need.before or self.need.whole:
+            return None
+        return self._skipped(at)
+
+    def _last_of(self, block: int) -> int:
+        return self.history.blocks[block].iterations - 1 if 0 <= block < len(self.history.blocks) else -1
+
+    def _usable(self, part: str, block: int, iteration: int) -> Boundary | None:
+        found = self.history.boundary(part, block, iteration)
+        return found if found is not None and found.restorable and found.name not in self.need.lacking else None
+
+    def _skipped(self, at: int) -> Boundary | None:
+        """The end state that is put back instead of running the first nested block of an iteration."""
+        segment = self.segments[at]
+        if segment.iteration is None or not self._skips:
+            return None
+        found = self._usable(BLOCK, segment.block, segment.iteration)
+        return found if found is not None and not self.need.goes_into(found.loop) else None
+
+    # -- what it costs -------------------------------------------------------------------------------------------------
+
+    def _segment_s(self, at: int) -> float:
+        return self.costs.segment_s(self.segments[at], self._skipped(at))
+
+    def _pieces(self, row: _Row) -> list[Piece]:
+        pieces = []
+        for at in range(row.first, row.last + 1):
+            start, late = self._start(at), self._late(at)
+            can = start is not None or at == row.first
+            first_s = self.costs.segment_s(self.segments[at], None, late=True) if start is not None and start is late else None
+            pieces.append(Piece(self._segment_s(at), self.costs.begin_s(start) if can else None, first_s))
+        return pieces
+
+    def _timed(self, stretch: Stretch, ats: Sequence[int]) -> Stretch:
+        late = stretch.start is not None and stretch.start.part == BLOCK
+        seconds = self.costs.begin_s(stretch.start) + sum(
+            self.costs.segment_s(self.segments[at], self._skipped(at), late=late and at == ats[0]) for at in ats
+        )
+        ran = [(self.segments[at], self._skipped(at) is not None) for at in ats]
+        return replace(stretch, seconds=self.costs.interval(seconds, ran))
+
+    def _together(self, stretches: Sequence[Stretch], shared: partition.Partition) -> Seconds:
+        """Until the last worker is done: as its shares are packed, with the interval of the largest."""
+        if not stretches:
+            return NOTHING
+        largest = max((stretch.seconds for stretch in stretches), key=lambda seconds: seconds.expected)
+        rounds = shared.seconds / shared.largest_s if shared.largest_s else 1.0
+        return largest.scaled(max(1.0, rounds))
+
+    # -- the stretches -------------------------------------------------------------------------------------------------
+
+    def _trimmed(self, first: int, last: int) -> tuple[int, int]:
+        """A share without what nobody asked for at its ends."""
+        wanted = [at for at in range(first, last + 1) if self.needed[at]]
+        if not wanted:
+            return first, last
+        begin = self.begins[wanted[0]]
+        return max(first, begin), wanted[-1]
+
+    def _stretch(self, first: int, last: int) -> Stretch:
+        ats = range(first, last + 1)
+        start = self._start(first)
+        places = [place for at in ats if (place := self.segments[at].place) is not None]
+        end = self.segments[last]
+        put_back = sum(self._skipped(at) is not None for at in ats)
+        skips = self._skips and not any(self._lacks(at) for at in ats)
+        stretch = Stretch(
+            start, places[0] if places else None, places[-1] if places else None,
+            to_end=end.iteration is None and end.block == len(self.history.blocks) - 1,
+            skip=skips, runs_inside=self._inside, put_back=put_back if skips else 0,
+            must_run=tuple(place for at in ats if (place := self._must_run(at)) is not None), covers=_ranges(places),
+        )  # fmt: skip
+        return self._timed(stretch, ats)
+
+    def _lacks(self, at: int) -> bool:
+        """Whether an end state is kept that must not be put back, because it lacks what a statement reads."""
+        place = self.segments[at].place
+        found = None if place is None else self.history.boundary(BLOCK, *place)
+        return found is not None and found.name in self.need.lacking
+
+    def _must_run(self, at: int) -> Place | None:
+        segment = self.segments[at]
+        if segment.iteration is None or self._skipped(at) is not None or not self._skips:
+            return None
+        block = self.history.blocks[segment.block]
+        known = self.history.boundary(BLOCK, segment.block, segment.iteration)
+        if self.need.inside and (known is None or self.need.goes_into(known.loop)):
+            return None  # it runs because something in it is asked for
+        return segment.place if block.nested_s[segment.iteration] > 0 else None
+
+    # -- in words ------------------------------------------------------------------------------------------------------
+
+    def _scans(self) -> list[Scan]:
+        need, found = self.need, []
+        into = any(self.needed[at] and self.segments[at].iteration is not None for at in range(len(self.segments)))
+        if need.wants_prefix:
+            found.append(Scan(PREFIX, "it may run before the main loop" if need.whole else "a statement is before the main loop"))
+        if into and need.inside:
+            loops = ", ".join(sorted(need.nested))
+            why = "it may run anywhere in the main loop" if ANY_LOOP in need.inside else f"a statement is inside the nested loop {loops}"
+            found.append(Scan(RANGE, why))
+        elif into and self.rung == START:
+            found.append(Scan(RANGE, "everything is run once more, from the start"))
+        elif into and need.in_iterations:
+            found.append(Scan(VALIDATION, "a statement is in the main loop, outside its nested loops"))
+        if any(self.needed[at] and self.segments[at].iteration is None for at in range(len(self.segments))):
+            found.append(Scan(SUFFIX, "it may run after the main loop" if need.whole else "a statement is after the main loop"))
+        return found
+
+    def _left_out(self) -> list[str]:
+        said = []
+        history, need = self.history, self.need
+        if history.killed and history.blocks:
+            number = len(history.blocks) - 1
+            cut = history.blocks[number].iterations - history.whole_iterations(number)
+            if cut and need.wants(number, history.blocks[number].iterations - 1):
+                name = history.blocks[number].name
+                said.append(f"{name}#{history.blocks[number].iterations - 1} was cut short when the run was killed: it is left out")
+        if history.killed and not history.blocks:
+            said.append("the run was killed and has no main loop (an rv.loop in `with rv.checkpointing`): where to stop is not known")
+        elif history.killed and need.wants_end and not need.whole:
+            said.append("the run was killed: it never came to what is after the main loop")
+        return said
+
+
+def _ranges(places: Sequence[Place]) -> tuple[Range, ...]:
+    """Places in order as ranges of each block."""
+    found: list[Range] = []
+    for block, iteration in places:
+        if found and found[-1][0] == block and found[-1][2] == iteration - 1:
+            found[-1] = (block, found[-1][1], iteration)
+        else:
+            found.append((block, iteration, iteration))
+    return tuple(found)

@@ -1,0 +1,141 @@
+"""A run as the planner sees it: what ran before, in, between and after its main loops, how long that took, and what is kept of it. Pure.
+
+A *segment* is the smallest piece that a worker runs or does not run: an iteration of a main loop, what runs between two main loops, or
+what runs after the last one. What runs before the first runs whenever a process starts, so it is no segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+Place = tuple[int, int]
+"""Which main block of the run, in program order from 0, and which of its iterations."""
+
+BLOCK, ITERATION = "block", "iteration"
+"""Boundaries: the first nested loop of an iteration was left; the iteration itself ended."""
+BREAK = "break"
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """A checkpoint of a run, or the digests that are left of one."""
+
+    name: str
+    """Of its manifest."""
+    part: str
+    block: int
+    iteration: int
+    size_bytes: int = 0
+    restorable: bool = True
+    """Whole, sound, and its bytes are there. Otherwise it only proves."""
+    ending: str | None = None
+    """How the loop ended that was left here: the nested one, or for an iteration the main one."""
+    loop: str | None = None
+    """The nested loop that was left."""
+
+    @property
+    def place(self) -> Place:
+        return self.block, self.iteration
+
+
+@dataclass(frozen=True, slots=True)
+class MainBlock:
+    """One execution of a main loop."""
+
+    name: str
+    total_s: tuple[float, ...]
+    """Of each iteration that was begun."""
+    nested_s: tuple[float, ...]
+    """Of these, in the first nested loop."""
+    ending: str = "exhausted"
+    gap_s: float = 0.0
+    """What ran between the main block before and this one."""
+    path: tuple[tuple[str, int, int], ...] = ()
+    """The loops around it: name, occurrence, iteration."""
+    values: tuple[object, ...] = ()
+    """What each iteration is called, where that is known."""
+
+    @property
+    def iterations(self) -> int:
+        return len(self.total_s)
+
+    @property
+    def outer_s(self) -> tuple[float, ...]:
+        """Of each iteration, outside the first nested loop."""
+        return tuple(max(0.0, total - nested) for total, nested in zip(self.total_s, self.nested_s, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """An iteration, or what runs between two main blocks (`iteration` is None, `block` the one before it), or after the last."""
+
+    block: int
+    iteration: int | None = None
+
+    @property
+    def place(self) -> Place | None:
+        return None if self.iteration is None else (self.block, self.iteration)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a run did, and what is kept of it."""
+
+    start_s: float = 0.0
+    """From the start of the process to the first call."""
+    prefix_s: float = 0.0
+    """From there to the first main loop."""
+    blocks: tuple[MainBlock, ...] = ()
+    suffix_s: float = 0.0
+    boundaries: tuple[Boundary, ...] = ()
+    status: str = "finished"
+    """`finished`, `failed` or `killed`: a killed one has no end, and its last iteration was cut short."""
+    measured: bool = True
+    """The times were measured, not guessed from records."""
+    memory_bytes: int | None = None
+    """The most that the process had in memory."""
+    threads: int | None = None
+    by_place: Mapping[tuple[str, int, int], Boundary] = field(init=False, repr=False, compare=False)
+    """(part, block, iteration) -> the boundary there, a restorable one if there is one."""
+
+    def __post_init__(self) -> None:
+        known: dict[tuple[str, int, int], Boundary] = {}
+        for one in self.boundaries:
+            key = (one.part, one.block, one.iteration)
+            if key not in known or one.restorable or not known[key].restorable:
+                known[key] = one
+        object.__setattr__(self, "by_place", known)
+
+    @property
+    def killed(self) -> bool:
+        return self.status == "killed"
+
+    @property
+    def plain_s(self) -> float:
+        """What running all of it once more takes."""
+        inside = sum(block.gap_s + sum(block.total_s) for block in self.blocks)
+        return self.start_s + self.prefix_s + inside + self.suffix_s
+
+    def boundary(self, part: str, block: int, iteration: int) -> Boundary | None:
+        """What is kept at a place."""
+        return self.by_place.get((part, block, iteration))
+
+    def whole_iterations(self, block: int) -> int:
+        """How many iterations of a main block can be run to their end: not the one in which the run was killed."""
+        mine = self.blocks[block]
+        cut = self.killed and block == len(self.blocks) - 1 and mine.ending not in ("exhausted", BREAK, "return")
+        return max(0, mine.iterations - 1) if cut else mine.iterations
+
+    def segments(self) -> list[Segment]:
+        """Everything behind the first main loop's beginning, in order. Without any main loop: one, the whole program."""
+        return list(self._segments())
+
+    def _segments(self) -> Iterator[Segment]:
+        for number in range(len(self.blocks)):
+            if number:
+                yield Segment(number - 1)
+            for iteration in range(self.whole_iterations(number)):
+                yield Segment(number, iteration)
+        if not self.killed:
+            yield Segment(len(self.blocks) - 1)
