@@ -65,9 +65,9 @@ class Repository:
             self._publish(Path(path), packed, replace=torn)
         return id_
 
-    def anchor(self, commit: str) -> None:
-        """Keep a commit reachable, so that `git gc` in here loses nothing."""
-        path = self.path / "refs" / "versions" / commit
+    def anchor(self, commit: str, kind: str = "versions") -> None:
+        """Keep a commit reachable, so that `git gc` in here loses nothing. Only those of kind "versions" are listed as versions."""
+        path = self.path / "refs" / kind / commit
         if not os.path.exists(path):
             self._publish(path, commit.encode() + b"\n")
         elif not os.path.getsize(path):
