@@ -1,0 +1,309 @@
+"""What a run did, for the planner: read from its journals and manifests, in one quick pass. Executes and unpickles nothing.
+
+Records are stepped over by their length: only facts, definitions and ends of blocks are looked at, so a million records take a moment.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rearview.errors import Damaged
+from rearview.model import MAIN_PROCESS, RunId
+from rearview.plan.timeline import BLOCK, ITERATION, Boundary, History, MainBlock
+from rearview.store import frames, manifests, objects
+from rearview.store.encoding import decode
+from rearview.store.journal import parts_of
+from rearview.store.layout import Store
+from rearview.store.manifests import Checkpoint, Manifest
+
+Key = tuple[tuple[str, int, int], ...]
+"""A block, whichever attempt ran it: from the outermost loop inwards (name, occurrence, iteration of the loop around it)."""
+
+START_S = 0.08
+"""An interpreter that has come to our launcher. Measured by replays, and better known then."""
+_LOOKED_AT = frozenset((frames.FACT, frames.NAME, frames.BLOCK, frames.VALUE, frames.LEAVE))
+
+
+@dataclass(slots=True)
+class _Main:
+    """A main block on its way from the journals."""
+
+    key: Key
+    times: dict[int, tuple[float, float]] = field(default_factory=dict)
+    """Iteration -> seconds, and those in its first nested loop."""
+    wall: float = 0.0
+    """When it was first seen to begin."""
+    left: tuple[int, str, float] | None = None
+    """Iterations begun, how it ended, and the wall time of that."""
+    kept: int = -1
+    """The last iteration at whose end something was kept."""
+
+    @property
+    def name(self) -> str:
+        return self.key[-1][0]
+
+
+@dataclass(slots=True)
+class _Read:
+    """What the journals of the main process say."""
+
+    began_wall: float = 0.0
+    end_wall: float | None = None
+    last_wall: float = 0.0
+    mains: dict[Key, _Main] = field(default_factory=dict)
+    affine: dict[Key, tuple[int, int]] = field(default_factory=dict)
+    values: dict[Key, dict[int, object]] = field(default_factory=dict)
+    nested: dict[Key, int] = field(default_factory=dict)
+    """The last iteration in which a loop was entered."""
+    left: dict[Key, tuple[int, str, float]] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)
+    restored: list[tuple[str, float]] = field(default_factory=list)
+    memory_bytes: int | None = None
+
+
+def read(store: Store, run: RunId, status: str, damaged: list[str] | None = None) -> History:
+    """The history of a run; sentences about damaged manifests go into `damaged`."""
+    found = _journals(store.run(run))
+    broken: list[Damaged] = []
+    groups = manifests.grouped(store, run, broken)
+    if damaged is not None:
+        damaged += [str(problem) for problem in broken]
+    for group in groups:
+        _note_kept(found, group)
+    mains = sorted(found.mains.values(), key=lambda one: one.wall)
+    numbers = {one.key: number for number, one in enumerate(mains)}
+    killed = status == "killed"
+    blocks = tuple(_block(found, one, mains[number - 1] if number else None, killed) for number, one in enumerate(mains))
+    boundaries = [one for group in groups for one in _boundaries(store, group, numbers)]
+    first = mains[0].wall if mains else None
+    end = found.end_wall or found.last_wall
+    return History(
+        start_s=START_S,
+        prefix_s=max(0.0, (first if first is not None else found.began_wall) - found.began_wall),
+        blocks=blocks,
+        suffix_s=max(0.0, end - (_ended_at(mains[-1]) if mains else found.began_wall)) if end else 0.0,
+        boundaries=tuple(boundaries),
+        status=status,
+        measured=bool(mains) and all(one.times for one in mains),
+        memory_bytes=found.memory_bytes or _memory(groups),
+        threads=_threads(found.environment),
+    )
+
+
+def restores(store: Store, run: RunId) -> list[tuple[str, int, float]]:
+    """What putting states back took in resumed attempts of a run: (`restore`, bytes, seconds)."""
+    found = []
+    for name, seconds in _journals(store.run(run)).restored:
+        known = manifests.ManifestName.parse(run, name + manifests.SUFFIX)
+        if known is not None:
+            try:
+                found.append(("restore", manifests.read(store, known).size_bytes, seconds))
+            except (Damaged, LookupError):
+                continue
+    return found
+
+
+# -- journals ------------------------------------------------------------------------------------------------------------
+
+
+def _journals(folder: Path) -> _Read:
+    found = _Read()
+    parts = [(name, path) for name, path in parts_of(folder) if name.writer == MAIN_PROCESS]
+    for _, path in sorted(parts, key=lambda part: (part[0].attempt, part[0].part)):
+        try:
+            _take_part(found, path.read_bytes())
+        except OSError:
+            continue
+    for key, left in found.left.items():
+        if key in found.mains:
+            found.mains[key].left = left
+    return found
+
+
+def bodies(data: bytes) -> Iterator[bytes]:
+    """Every frame of a part but records. What is damaged is left to the reader that looks at everything."""
+    unpack, head, size, at, expected = frames.HEADER.unpack_from, frames.HEADER.size, len(data), len(frames.MAGIC), 0
+    if not data.startswith(frames.MAGIC):
+        return
+    while at + head < size:
+        _, length, sequence = unpack(data, at)
+        end = at + head + length
+        if not length or end > size or sequence != expected:
+            yield from (body for _, body in frames.walk(data, frames.Reading(), at, expected) if body[0] in _LOOKED_AT)
+            return
+        if data[at + head] in _LOOKED_AT:
+            yield data[at + head : end]
+        at = end
+        expected += 1
+
+
+def _take_part(found: _Read, data: bytes) -> None:
+    names: dict[int, str] = {}
+    blocks: dict[int, Key] = {frames.ROOT_BLOCK: ()}
+    hello_wall = found.began_wall
+    for body in bodies(data):
+        kind = body[0]
+        if kind == frames.NAME:
+            names[frames.NAME_HEAD.unpack_from(body)[1]] = body[frames.NAME_HEAD.size :].decode("utf-8", "surrogatepass")
+        elif kind == frames.BLOCK:
+            _define(found, body, names, blocks)
+        elif kind == frames.VALUE:
+            _, number, iteration = frames.VALUE_HEAD.unpack_from(body)
+            if number in blocks:
+                found.values.setdefault(blocks[number], {})[iteration] = body[frames.VALUE_HEAD.size :]
+        elif kind == frames.LEAVE:
+            _, number, begun, ending, at_us = frames.LEAVE_HEAD.unpack_from(body)
+            if number in blocks and begun:
+                found.left[blocks[number]] = (begun, frames.ENDINGS[ending], hello_wall + at_us / 1e6)
+        else:
+            try:
+                fact = frames.read_fact(body)
+            except Damaged:
+                continue
+            if fact["fact"] == "hello" and isinstance(fact.get("wall"), (int, float)):
+                hello_wall = float(fact["wall"])
+            _take_fact(found, fact)
+
+
+def _define(found: _Read, body: bytes, names: Mapping[int, str], blocks: dict[int, Key]) -> None:
+    _, number, parent, above, name, occurrence, affine, first, step = frames.BLOCK_HEAD.unpack_from(body)
+    if parent not in blocks or name not in names:
+        return
+    around = blocks[parent]
+    key = blocks[number] = (*around, (names[name], occurrence, above))
+    if affine:
+        found.affine[key] = (first, step)
+    found.nested[around] = max(found.nested.get(around, -1), above)
+
+
+def _take_fact(found: _Read, fact: Mapping[str, Any]) -> None:
+    kind, wall = fact["fact"], fact.get("wall")
+    if isinstance(wall, (int, float)):
+        found.last_wall = max(found.last_wall, float(wall))
+    if kind == "hello" and not found.began_wall:
+        found.began_wall = float(wall or 0.0)
+    elif kind == "end" and isinstance(wall, (int, float)):
+        found.end_wall = float(wall)
+    elif kind == "timing":
+        _take_timing(found, fact)
+    elif kind == "environment":
+        found.environment.update(fact)
+        peak = fact.get("peak_rss_bytes")
+        found.memory_bytes = int(peak) if isinstance(peak, int) else found.memory_bytes
+    elif kind == "restored" and isinstance(fact.get("seconds"), (int, float)):
+        found.restored.append((str(fact.get("manifest")), float(fact["seconds"])))
+
+
+def _take_timing(found: _Read, fact: Mapping[str, Any]) -> None:
+    first, totals, nested = int(fact["first"]), fact["total"], fact["nested"]
+    key = key_of(fact.get("path") or [[fact["name"], int(fact["block"]), first]])
+    main = found.mains.setdefault(key, _Main(key))
+    wall = float(fact.get("wall") or found.last_wall)
+    main.wall = main.wall or wall - sum(total for total, _ in main.times.values())
+    for at, (total, inner) in enumerate(zip(totals, nested, strict=False)):
+        main.times[first + at] = (float(total), float(inner))
+
+
+def key_of(path: list[list[Any]]) -> Key:
+    """The block of the innermost loop of a path, by where each loop was entered.
+
+    >>> key_of([["fold", 0, 2], ["epoch", 1, 5]])
+    (('fold', 0, 0), ('epoch', 1, 2))
+    """
+    above, key = 0, []
+    for name, occurrence, iteration, *_ in path:
+        key.append((str(name), int(occurrence), above))
+        above = int(iteration)
+    return tuple(key)
+
+
+# -- manifests -----------------------------------------------------------------------------------------------------------
+
+
+def _outside(manifest: Manifest) -> int:
+    return int(manifest.stats.get("outside", 0))
+
+
+def _note_kept(found: _Read, group: Checkpoint) -> None:
+    first = group.members[0]
+    if first.process != MAIN_PROCESS or group.part not in (BLOCK, ITERATION) or len(first.path) <= _outside(first):
+        return
+    key = key_of(first.path[: _outside(first) + 1])
+    if group.part == BLOCK and len(first.path) != _outside(first) + 2:
+        return
+    main = found.mains.setdefault(key, _Main(key, wall=first.wall))
+    main.left = found.left.get(key, main.left)
+    main.kept = max(main.kept, int(first.path[_outside(first)][2]) - (group.part == BLOCK))
+    found.nested[key] = max(found.nested.get(key, -1), int(first.path[_outside(first)][2]))
+
+
+def _boundaries(store: Store, group: Checkpoint, numbers: Mapping[Key, int]) -> list[Boundary]:
+    first = group.members[0]
+    outside = _outside(first)
+    number = numbers.get(key_of(first.path[: outside + 1])) if len(first.path) > outside else None
+    if number is None or first.process != MAIN_PROCESS or group.part not in (BLOCK, ITERATION):
+        return []
+    if len(first.path) != outside + 1 + (group.part == BLOCK):
+        return []  # a block marked by rv.skip_block, or deeper
+    whole = group.whole and not group.thinned and objects.path_of(store, first.tree).is_file()
+    loop = str(first.path[-1][0]) if group.part == BLOCK else None
+    size = sum(one.size_bytes for one in group.members)
+    return [Boundary(str(first.name), group.part, number, int(first.path[outside][2]), size, whole, first.ending, loop)]
+
+
+# -- together ------------------------------------------------------------------------------------------------------------
+
+
+def _ended_at(main: _Main) -> float:
+    return main.left[2] if main.left is not None else main.wall + sum(total for total, _ in main.times.values())
+
+
+def _block(found: _Read, main: _Main, before: _Main | None, killed: bool) -> MainBlock:
+    entered = found.nested.get(main.key, -1)
+    whole = max(max(main.times, default=-1) + 1, main.kept + 1)
+    if main.left is not None:
+        count, ending = max(main.left[0], whole), main.left[1]
+    elif killed:
+        count, ending = max(whole, entered) + 1, "left"
+    else:
+        count, ending = max(whole, entered + 1), "left"
+    total_s, nested_s = _filled(main, count, entered >= 0)
+    called = found.values.get(main.key, {})
+    affine = found.affine.get(main.key)
+    values = tuple(affine[0] + k * affine[1] if affine else _value(called.get(k)) for k in range(count))
+    gap = max(0.0, main.wall - _ended_at(before)) if before is not None else 0.0
+    around = tuple((name, occurrence, main.key[at + 1][2]) for at, (name, occurrence, _) in enumerate(main.key[:-1]))
+    return MainBlock(main.name, total_s, nested_s, ending, gap, around, values)
+
+
+def _value(encoded: object) -> object:
+    return decode(encoded) if isinstance(encoded, bytes) else None
+
+
+def _filled(main: _Main, count: int, has_nested: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The times of all iterations: those that nobody measured are like the others."""
+    if main.times:
+        total = statistics.median(one for one, _ in main.times.values())
+        nested = statistics.median(one for _, one in main.times.values())
+    else:
+        spent = _ended_at(main) - main.wall
+        total = max(0.0, spent / count) if count else 0.0
+        nested = total if has_nested else 0.0
+    times = [main.times.get(k, (total, nested)) for k in range(count)]
+    return tuple(one for one, _ in times), tuple(min(one, inner) for one, inner in times)
+
+
+def _memory(groups: list[Checkpoint]) -> int | None:
+    """About what the process had in memory: its state, its gradients and the like, and the libraries."""
+    largest = max((one.size_bytes for group in groups for one in group.members), default=None)
+    return None if largest is None else 3 * largest + (300 << 20)
+
+
+def _threads(environment: Mapping[str, Any]) -> int | None:
+    torch = environment.get("torch")
+    threads = torch.get("threads") if isinstance(torch, dict) else None
+    return threads if isinstance(threads, int) and threads > 0 else None
