@@ -1,0 +1,105 @@
+"""How far workers have come: the facts that they write into their journals, read as they grow. Writes nothing.
+
+Must not know how it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rearview.errors import Damaged
+from rearview.model import MAIN_PROCESS, RunId
+from rearview.plan.timeline import Place
+from rearview.store import frames
+from rearview.store.journal import parts_of
+from rearview.store.layout import Store
+
+
+class Tail:
+    """The facts of one worker's journal, each once."""
+
+    def __init__(self, scratch: Path, run: RunId) -> None:
+        self._folder = Store(scratch / "store").run(run)
+        self._read: dict[Path, tuple[int, int]] = {}
+        """Part -> offset and sequence number behind the last frame read."""
+
+    def facts(self) -> Iterator[dict[str, Any]]:
+        """Those that are new since the last time."""
+        if not self._folder.is_dir():
+            return
+        for name, path in parts_of(self._folder):
+            if name.writer.rstrip("x") != MAIN_PROCESS:
+                continue
+            at, expected = self._read.get(path, (0, 0))
+            try:
+                data = path.read_bytes()
+            except OSError:
+                continue
+            if len(data) == at:
+                continue
+            reading = frames.Reading()
+            reading.good_bytes = at
+            for sequence, body in frames.walk(data, reading, at, expected):
+                expected = sequence + 1
+                if body[0] == frames.FACT:
+                    try:
+                        yield frames.read_fact(body)
+                    except Damaged:
+                        continue
+            self._read[path] = (reading.good_bytes, expected)
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a worker has said so far."""
+
+    tail: Tail
+    iterations: list[Place] = field(default_factory=list)
+    done: str | None = None
+    """Why its unit is done."""
+    ended: str | None = None
+    failed: list[dict[str, Any]] = field(default_factory=list)
+    """Probes that raised."""
+    measured: list[tuple[str, str, float]] = field(default_factory=list)
+    """(`restore`, `put_back` or `digest`; the manifest; seconds)."""
+    instead: list[str] = field(default_factory=list)
+    """Why a nested block was run whose end state is kept."""
+    hello_wall: float | None = None
+
+    def look(self) -> None:
+        """Take in what is new."""
+        for fact in self.tail.facts():
+            self._take(fact)
+
+    def _take(self, fact: dict[str, Any]) -> None:
+        kind = fact["fact"]
+        if kind == "iteration":
+            self.iterations.append((int(fact["block"]), int(fact["iteration"])))
+        elif kind == "unit_done":
+            self.done = str(fact.get("why"))
+        elif kind == "end":
+            self.ended = str(fact.get("how"))
+        elif kind == "probe_failed":
+            self.failed.append(fact)
+        elif kind == "run_instead":
+            self.instead.append(str(fact.get("why")))
+        elif kind == "hello" and self.hello_wall is None:
+            self.hello_wall = float(fact.get("wall") or 0.0) or None
+        elif kind in ("put_back", "restored", "compared") and isinstance(fact.get("seconds"), (int, float)):
+            name = {"put_back": "put_back", "restored": "restore", "compared": "digest"}[kind]
+            self.measured.append((name, str(fact.get("manifest")), float(fact["seconds"])))
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What there is to show while workers run."""
+
+    iterations: int
+    of: int
+    workers: int
+    elapsed_s: float
+    expected_s: float
+    note: str = ""
