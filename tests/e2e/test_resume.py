@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,38 @@ def test_what_it_will_do_is_said_before_it_starts(project: Path, cli: RunsProgra
         assert piece in page
     after = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
     assert {path.name for path in before if "segments" not in path.parts and before[path] != after.get(path)} == set()
+
+
+@pytest.mark.parametrize("how", ["1", "9"], ids=["failed", "killed"])
+def test_one_that_did_not_come_to_its_place_leaves_files_as_they_were(project: Path, cli: RunsProgram, tmp_path: Path, how: str) -> None:
+    expected = resuming.uninterrupted(tmp_path / "full")
+    run = resuming.killed(project, cli, "3,4", after=2)
+    with (project / "log.csv").open("a") as log:
+        log.write("3,4,0.5\n")  # the run's own: what was not flushed when it was killed
+    before = resuming.files_of(project)
+    failed = cli("resume", "--yes", env={"DIE_BEFORE": how})
+    assert failed.returncode in (1, -9), failed.stderr
+    if how == "9":
+        assert resuming.files_of(project)["log.csv"] == "epoch,step,loss\n"
+        assert "log.csv is put back first" in cli("resume", "--dry-run", check=True).stdout
+        assert resuming.files_of(project)["log.csv"] == "epoch,step,loss\n", "that was a look"
+    else:
+        assert "as before that attempt again, from copies: log.csv" in failed.stderr
+        assert resuming.files_of(project) == before
+    done = cli("resume", run, "--yes", check=True)
+    assert done.stdout == expected["stdout"]
+    assert resuming.files_of(project) == {name: expected[name] for name in ("log.csv", "best.json")}
+
+
+def test_what_was_edited_after_such_an_attempt_is_left_alone(project: Path, cli: RunsProgram) -> None:
+    run = resuming.killed(project, cli, "3,4", after=2)
+    cli("resume", "--yes", env={"DIE_BEFORE": "9"})
+    (project / "log.csv").write_text("mine\n")
+    later = time.time() + 60
+    os.utime(project / "log.csv", (later, later))
+    page = cli("resume", run, "--dry-run", check=True).stdout
+    assert "put back first" not in page
+    assert "it is left as it is" in page
 
 
 def test_nobody_to_ask(project: Path, cli: RunsProgram) -> None:

@@ -36,6 +36,8 @@ class Outlook:
     """Files the run read that have changed since."""
     environment: list[str] = field(default_factory=list)
     variables: list[str] = field(default_factory=list)
+    hash_seed: str = ""
+    """A sentence, where an unknown one may matter."""
 
 
 def page(found: Outlook, view: screen.Screen, now: dt.datetime) -> list[str]:
@@ -56,6 +58,7 @@ def page(found: Outlook, view: screen.Screen, now: dt.datetime) -> list[str]:
     lines += _list("changed since, and read as they are now", [*found.others, *found.inputs], view)
     lines += _list("not as it was: the numbers may differ", found.environment, view)
     lines += _list("set for it", found.variables, view)
+    lines += [view.paint(piece, "dim") for piece in tables.wrap(found.hash_seed, view.width)] if found.hash_seed else []
     return lines + _files(found, view)
 
 
@@ -80,7 +83,9 @@ def _repeats(prospect: Prospect) -> str:
 def _code(found: Outlook) -> str:
     version = (found.prospect.past.version or "")[:8]
     if found.attempt == 0:
-        return f"as it is now, not the recorded {version}" + (f": {_few(found.edited)} differ" if found.edited else "")
+        return f"as it is now, not the recorded {version}" + (
+            f": {_few(found.edited)} differ{'s' * (len(found.edited) == 1)}" if found.edited else ""
+        )
     return f"the recorded version {version}" + (f"; {_few(found.edited)} edited since, not used" if found.edited else "")
 
 
@@ -102,7 +107,9 @@ def _files(found: Outlook, view: screen.Screen) -> list[str]:
     if not plans:
         return []
     size = text.size(aside.bytes_to_copy(plans))
-    told = [f"{plan.path} {_fate(plan)}" for plan in plans if plan.what != aside.SAME or plan.is_emptied()]
+    left = {one.plan.path for one in found.prospect.left}
+    told = [f"{path} is put back first: an attempt that did not come to its place had changed it" for path in sorted(left)]
+    told += [f"{plan.path} {_fate(plan)}" for plan in plans if plan.what != aside.SAME or plan.is_emptied()]
     same = len(plans) - len(told)
     rest = [f"... and {len(told) - _SHOWN_FILES} more (--dry-run --json lists all)"] if len(told) > _SHOWN_FILES else []
     if same:
@@ -145,7 +152,7 @@ def as_json(found: Outlook) -> dict[str, output.Json]:
         "version": prospect.past.version,
         "edited": output.facts(found.edited),
         "changed": output.facts([*found.others, *found.inputs]),
-        "environment": output.facts(found.environment),
+        "environment": output.facts([*found.environment, *([found.hash_seed] if found.hash_seed else [])]),
         "variables": output.facts(found.variables),
         "aside": found.aside,
         "files": [_file(plan) for plan in prospect.files],

@@ -147,6 +147,7 @@ class _Resume:
             inputs=past.changed_inputs(known, project),
             environment=_environment(known, self._interpreter, self._environ),
             variables=said,
+            hash_seed=_hash_seed(store, known, prospect.point),
         )  # fmt: skip
 
     def start(self, run: RunInfo) -> int:
@@ -236,8 +237,13 @@ def _environment(known: Past, interpreter: str, environ: Mapping[str, str]) -> l
     answer = starting.ask(interpreter, _ASK % (wanted,), environ) if wanted or interpreter != sys.executable else {}
     if isinstance(answer, dict):
         now |= answer
+    return environment.differences(then, now)
+
+
+def _hash_seed(store: Store, known: Past, point: restore_points.RestorePoint | None) -> str:
+    """A sentence if the run's hash seed is not known and something that goes on depends on it."""
     seed = again.unknown_seed(known.facts)
-    return environment.differences(then, now) + ([seed] if seed else [])
+    return seed if seed and point is not None and restore_points.orders_by_hash(store, point) else ""
 
 
 def _tell_overlap(run: RunInfo) -> None:

@@ -6,9 +6,10 @@ program at the restore point and rewrites files in place, so that handles opened
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from rearview.store.layout import Store
 SLACK_S = 20.0
 """A process ticks every 15 s: what was changed so long after its last sign of life may still be its own doing."""
 _LARGE_BYTES = 64 << 20
+_SETTLED = "settled"
+"""In the name of a mark in the folder of an attempt: its process has come to its place and brought its files back."""
 _BLOCK_BYTES = 8 << 20
 
 SAME, CUT, PUT_BACK, MADE, BEGUN, LEFT, LOST = "same", "cut", "put back", "made again", "begun later", "left", "lost"
@@ -67,23 +70,28 @@ class Plan:
 
 
 def survey(
-    store: Store, project: Path, rows: Iterable[Row], later: Iterable[Sequence[Any]], removed: Iterable[str], ended_wall: float | None
-) -> list[Plan]:
+    store: Store, project: Path, rows: Iterable[Row], later: Iterable[Sequence[Any]], removed: Iterable[str], ended_wall: float | None,
+    instead: Mapping[str, Path] | None = None,
+) -> list[Plan]:  # fmt: skip
     """A plan for every output file.
 
     `rows` are the checkpoint's files; `later` are (path, mode, size before) of every file the run opened for writing; behind
-    either may stand the process. `removed` is what the run deleted. `ended_wall` is its last sign of life.
+    either may stand the process. `removed` is what the run deleted. `ended_wall` is its last sign of life. `instead` are copies
+    that will be put back before anything else: absolute path -> copy.
     """
+    instead = instead or {}
     latest = None if ended_wall is None else int((ended_wall + SLACK_S) * 1e9)
     plans: dict[str, Plan] = {}
     for row in rows:
         path, length, mode, key, mtime_ns, tail, position, before, process = (*row, *([None] * 9))[:9]
-        plan = _noted(store, project, str(path), int(length), str(mode), key, mtime_ns, tail, latest)
+        full = os.path.join(os.path.abspath(project), str(path))
+        plan = _noted(store, str(path), str(instead.get(full, full)), int(length), str(mode), key, mtime_ns, tail, latest)
         plan.position, plan.before_loop, plan.process = position, before, process or MAIN_PROCESS
         plans.setdefault(str(path), plan)
     for path, mode, prior, process in ((*one, None)[:4] for one in later):
         if str(path) not in plans:
-            found = _unnoted(project, str(path), str(mode), prior, latest)
+            full = os.path.join(os.path.abspath(project), str(path))
+            found = _unnoted(str(path), str(instead.get(full, full)), str(mode), prior, latest)
             if found is not None:
                 found.process = process or MAIN_PROCESS
                 plans[str(path)] = found
@@ -94,9 +102,8 @@ def survey(
     return list(plans.values())
 
 
-def _noted(store: Store, project: Path, path: str, length: int, mode: str, key: Any, mtime: Any, tail: Any, latest: int | None) -> Plan:
+def _noted(store: Store, path: str, full: str, length: int, mode: str, key: Any, mtime: Any, tail: Any, latest: int | None) -> Plan:
     """A file that the checkpoint knows."""
-    full = os.path.join(project, path)
     kept = isinstance(key, str) and _is_kept(store, key)
     try:
         facts = os.stat(full)
@@ -114,13 +121,13 @@ def _noted(store: Store, project: Path, path: str, length: int, mode: str, key: 
     return plan
 
 
-def _unnoted(project: Path, path: str, mode: str, prior: Any, latest: int | None) -> Plan | None:
+def _unnoted(path: str, full: str, mode: str, prior: Any, latest: int | None) -> Plan | None:
     """A file that the run opened and the checkpoint does not know: it was not there then, or nobody had written to it."""
     try:
-        facts = os.stat(os.path.join(project, path))
+        facts = os.stat(full)
     except OSError:
         return None
-    if not os.path.isfile(os.path.join(project, path)):
+    if not os.path.isfile(full):
         return None
     plan = Plan(path, BEGUN, 0, facts.st_size, mode=mode, stamp=[facts.st_mtime_ns, facts.st_ino])
     if latest is not None and facts.st_mtime_ns > latest:
@@ -129,6 +136,18 @@ def _unnoted(project: Path, path: str, mode: str, prior: Any, latest: int | None
         appended = mode == "a" and facts.st_size >= prior
         plan.what, plan.length = (CUT if facts.st_size > prior else SAME, prior) if appended else (LOST, facts.st_size)
     return plan
+
+
+def look_again(plans: Iterable[Plan]) -> None:
+    """Files were put back since the survey, from the copies that it looked at: how to tell that they are untouched is new."""
+    for plan in plans:
+        if plan.size is not None:
+            try:
+                facts = os.stat(plan.full)
+            except OSError:
+                plan.size = None  # it could not be put back
+            else:
+                plan.stamp, plan.size = [facts.st_mtime_ns, facts.st_ino], facts.st_size
 
 
 def _is_kept(store: Store, key: str) -> bool:
@@ -221,7 +240,19 @@ def bring_back(aside: Path, files: Sequence[dict[str, Any]], process: str | None
                 said.append(f"{plan.path} could not be brought back to its content at the checkpoint: {problem.strerror}")
             if plan.what == BEGUN and firsts.opened.get(path) == "r":
                 said.append(f"{plan.path} was read before the loop, but the run wrote it only later: what was read is from the future")
+        settle(aside, process)
     return said
+
+
+def settle(aside: Path, process: str | None) -> None:
+    """From now on the files of a process (None: of all) are what the resumed program makes of them."""
+    with contextlib.suppress(OSError):  # a full disk: the next resume would take the copies again, and say so
+        (aside / f"{_SETTLED}-{process or 'all'}").touch()
+
+
+def is_settled(aside: Path, process: str) -> bool:
+    """Whether nobody needs the copies any more."""
+    return any((aside / f"{_SETTLED}-{who}").exists() for who in (process, "all"))
 
 
 def _bring_back(aside: Path, plan: Plan, path: str, is_open: bool) -> None:
@@ -244,10 +275,10 @@ def _bring_back(aside: Path, plan: Plan, path: str, is_open: bool) -> None:
         return
     source = plan.content or plan.aside
     if source is not None and not (whole and plan.size is None):
-        _rewrite(aside / source, path, plan.size if whole and plan.size is not None else plan.length)
+        rewrite(aside / source, path, plan.size if whole and plan.size is not None else plan.length)
 
 
-def _rewrite(source: Path, path: str, length: int) -> None:
+def rewrite(source: Path, path: str, length: int) -> None:
     """Write the first bytes of one file over another, keeping the file that is there."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)

@@ -15,6 +15,7 @@ from rearview.record import loops
 from rearview.record.following import PLAIN, Following, Level
 from rearview.record.keeping import Keeping
 from rearview.record.loops import LoopIterator, Node
+from rearview.record.rehearsal import Rehearsal
 from rearview.record.say import say
 from rearview.record.scope import Scope
 from rearview.record.trouble import is_the_programs
@@ -39,6 +40,7 @@ class Checkpointing:
         self._made: dict[int, tuple[Any, Any, Any]] = {}
         """By loop: what it iterates over, its iterator, and its birth, until it is entered."""
         self._following: Following | None = None
+        self._rehearsal: Rehearsal | None = None
         self._stopped = False
 
     def __enter__(self) -> Checkpointing:
@@ -77,6 +79,9 @@ class Checkpointing:
         made = self._made.pop(id(loop), None)
         if made is not None:
             self._guarded(lambda: self.follow(loop, node, *made))
+            nested = self._following.nested if self._following is not None else None
+            if self._rehearsal is not None and nested is not None and nested.node is node:
+                self._rehearsal.begin(nested)
 
     def follow(self, loop: LoopIterator, node: Node, source: Any, items: Any, birth: Any) -> None:
         """Take a loop as the main one or as a nested one, if it is."""
@@ -88,15 +93,32 @@ class Checkpointing:
         elif self._keeping is not None:
             self._following = Following(self._keeping, self.scope, level)
 
+    def iteration_begins(self) -> None:
+        """The random streams are those that the iteration of the main loop begins with."""
+        if self._following is not None:
+            self._following.iteration_begins()
+
     def restored(self, seconds: float) -> None:
         """The state of a checkpoint was put back here."""
         if self._following is not None:
             self._following.restored(seconds)
 
+    def rehearse(self, node: Node | None) -> None:
+        """The next step is gone through twice: the one of this loop that is about to begin, or the first one of the next nested loop."""
+        self._rehearsal = Rehearsal(self._recorder, self.scope)
+        levels = [] if self._following is None else [self._following.main, self._following.nested]
+        for level in levels:
+            if node is not None and level is not None and level.node is node:
+                self._rehearsal.begin(level)
+
     def advancing(self, loop: LoopIterator, node: Node) -> None:
         """An iteration ended."""
         followed = self._following
         if followed is None:
+            return
+        if self._rehearsal is not None and self._rehearsal.is_of(node):
+            rehearsal, self._rehearsal = self._rehearsal, None
+            rehearsal.end(loop)
             return
         if node is followed.main.node:
             self._guarded(followed.iteration_ended)
@@ -117,6 +139,8 @@ class Checkpointing:
     def left(self, loop: LoopIterator, node: Node, ending: int) -> None:
         """A loop was left."""
         self._made.pop(id(loop), None)
+        if self._rehearsal is not None and self._rehearsal.is_of(node):
+            self._rehearsal.give_up(ending)
         followed = self._following
         if followed is None:
             return

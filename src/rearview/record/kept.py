@@ -27,23 +27,17 @@ NOW, ITERATION = ("stream", "global"), ("stream", "iteration")
 _LOOKED_AT = 100
 
 
-class Kept:
-    """One checkpoint of this process."""
+class Held:
+    """A state, wherever its bytes are."""
 
-    def __init__(self, store: Store, manifest: Manifest, inexact: Callable[[Sequence[str]], None]) -> None:
-        self.manifest = manifest
+    def __init__(self, tree: trees.Tree, reader: restore.Reader, inexact: Callable[[Sequence[str]], None]) -> None:
+        self._tree = tree
+        self._reader = reader
         self._inexact = inexact
-        self._tree = trees.decode(objects.get(store, manifest.tree))
-        self._reader = PackReader(store, Known(store), [buffer.refs() for buffer in manifest.buffers])
 
-    @property
-    def outside(self) -> int:
-        """How many loops are around `checkpointing`."""
-        return int(self.manifest.stats.get("outside", 0))
-
-    def position(self, depth: int) -> dict[str, Any]:
-        """How far a loop had come in what it iterates over."""
-        key = ("position", depth - self.outside)
+    def position_of(self, level: int) -> dict[str, Any]:
+        """How far a loop had come in what it iterates over; the main loop is level 0."""
+        key = ("position", level)
         return look(self._tree, key, self._reader) if key in self._tree.roots else {}
 
     def put_back(self, scope: Scope) -> dict[Any, object]:
@@ -66,6 +60,19 @@ class Kept:
         """The global random streams, as they were then."""
         if which in self._tree.roots:
             streams.put_back(look(self._tree, which, self._reader))
+
+
+class Kept(Held):
+    """One checkpoint of this process."""
+
+    def __init__(self, store: Store, manifest: Manifest, inexact: Callable[[Sequence[str]], None]) -> None:
+        self.manifest = manifest
+        reader = PackReader(store, Known(store), [buffer.refs() for buffer in manifest.buffers])
+        super().__init__(trees.decode(objects.get(store, manifest.tree)), reader, inexact)
+
+    def position(self, depth: int) -> dict[str, Any]:
+        """How far a loop had come; `depth` is its place in the path, where loops around `checkpointing` come first."""
+        return self.position_of(depth - int(self.manifest.stats.get("outside", 0)))
 
 
 def before(store: Store, manifest: Manifest, depth: int) -> Manifest | None:

@@ -203,7 +203,7 @@ def affine_of(iterable: object) -> tuple[int, int] | None:
 class LoopIterator:
     """One pass through a loop."""
 
-    __slots__ = ("_affine", "_begun", "_frame_key", "_guard", "_name", "_next", "_node", "_owner", "_root")
+    __slots__ = ("_affine", "_begun", "_frame_key", "_guard", "_name", "_next", "_node", "_owner", "_root", "has_else", "in_for")
 
     def __init__(self, loop: Loop) -> None:
         self._node: Node | None = None
@@ -212,6 +212,7 @@ class LoopIterator:
         self._name = loop.name
         self._frame_key = loop.frame_key
         self._begun = 0
+        self.in_for, self.has_else = loop.in_for, loop.has_else
         source = loop.iterable
         self._affine = (0, 1) if source is None else affine_of(source)
         self._guard = loop.owner.guard
@@ -235,6 +236,12 @@ class LoopIterator:
         self._next = items.__next__
         if node is not None:
             node.iteration = iteration - 1
+
+    def go_back(self, items: Iterator[Any]) -> None:
+        """Begin the iteration that just ended once more, with what yields from its item on."""
+        assert self._node is not None
+        self._next = items.__next__
+        self._node.iteration -= 1
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -327,7 +334,7 @@ class LoopIterator:
 class Loop:
     """What `rv.loop` returns: iterable, with the length of what it was given; `next()` works too."""
 
-    __slots__ = ("_iterator", "frame_key", "iterable", "name", "owner", "root")
+    __slots__ = ("_iterator", "frame_key", "has_else", "in_for", "iterable", "name", "owner", "root")
 
     def __init__(self, owner: Owner, root: Node, name: str, iterable: Iterable[Any] | None, frame: FrameType | None) -> None:
         self.owner = owner
@@ -335,6 +342,8 @@ class Loop:
         self.name = name
         self.iterable = iterable
         self._iterator: LoopIterator | None = None
+        self.in_for = self.has_else = False
+        """What a replay knows from the source: a `for` statement runs over it, and whether that has an `else`."""
         # Code that can be suspended, and module level, is not among the callers of what runs in its loops.
         plain = frame is not None and not frame.f_code.co_flags & _SUSPENDABLE and frame.f_code.co_name != "<module>"
         self.frame_key = (id(frame), frame.f_code) if frame is not None and plain else None

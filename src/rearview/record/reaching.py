@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rearview.errors import CheckpointError, Damaged, NotFound, RestoreRefused
-from rearview.record import aside, boundaries
+from rearview.record import aside, boundaries, rehearsal, undoing
 from rearview.record.following import PLAIN
 from rearview.record.handshake import Handshake
 from rearview.record.kept import ITERATION, Kept, before, last_of
@@ -21,9 +21,11 @@ from rearview.record.loops import LoopIterator, Node
 from rearview.record.say import say
 from rearview.record.scope import Roots
 from rearview.state import positions
+from rearview.state.iterating import simple
 from rearview.state.iterating.around import bring_on
 from rearview.state.iterating.layers import OnceMore
 from rearview.store import manifests
+from rearview.store.layout import Store
 from rearview.store.manifests import Manifest, ManifestName
 
 if TYPE_CHECKING:
@@ -37,9 +39,13 @@ class Reach:
     def __init__(self, recorder: Recorder, shake: Handshake, manifest: Manifest) -> None:
         self._recorder = recorder
         self._shake = shake
+        self._store = Store(shake.store)
+        """The one that has the run; a replay logs into another."""
         self.manifest = manifest
-        self._kept = Kept(recorder.store, manifest, self._say_inexact)
+        self._kept = Kept(self._store, manifest, self._say_inexact)
         self._sources: dict[int, Any] = {}
+        self._gone_through: list[Node] = []
+        """Loops outside `checkpointing` that had ended: they are run again, and nothing in them is recorded again."""
         self._began = time.perf_counter()
 
     # -- the guard of loops -----------------------------------------------------------------------------------------------
@@ -71,9 +77,12 @@ class Reach:
             return
         depth = _depth(node) - 1
         path = self.manifest.path
+        if within is None and self._is_gone_through(node):
+            loop.go_to(0, iter(source))
+            return
         on_the_way = depth < len(path) and [node.name, node.occurrence] == path[depth][:2] and self._around(node, depth)
         if not on_the_way:
-            self._pass_by(loop, node, depth, within)
+            self._pass_by(loop, node, source, depth, within)
         elif depth == len(path) - 1:
             self._be_there(loop, node, source, depth, within)
         else:
@@ -89,6 +98,15 @@ class Reach:
             self._count(around)
             self._arrived(None)
 
+    def _is_gone_through(self, node: Node) -> bool:
+        """Whether a loop is inside one that is gone through again."""
+        around = node.parent
+        while around is not None:
+            if around in self._gone_through:
+                return True
+            around = around.parent
+        return False
+
     def _around_is(self, parent: Node | None, depth: int) -> bool:
         while depth > 0 and parent is not None:
             depth -= 1
@@ -101,8 +119,8 @@ class Reach:
         """Whether the loops around it are where they were."""
         return self._around_is(node.parent, depth)
 
-    def _pass_by(self, loop: LoopIterator, node: Node, depth: int, within: Checkpointing | None) -> None:
-        """A loop that had ended before the checkpoint is not gone through again; any other means that the program took another way."""
+    def _pass_by(self, loop: LoopIterator, node: Node, source: Any, depth: int, within: Checkpointing | None) -> None:
+        """A loop inside `checkpointing` that had ended is not gone through again; any other means that the program took another way."""
         levels = self.manifest.loops
         ended = levels[depth]["entered"].get(node.name, 0) if depth < len(levels) and self._around(node, depth) else 0
         if node.occurrence >= ended:
@@ -110,9 +128,13 @@ class Reach:
                 f"the program did not come to the place of checkpoint {self.manifest.name}: loop {node.name!r} began instead of "
                 f"{self.manifest.path[min(depth, len(self.manifest.path) - 1)][0]!r}; resume from the beginning, or with --current-code"
             )
+        if within is None:  # nothing of it was kept, and what comes next needs what it does
+            self._gone_through.append(node)
+            loop.go_to(0, iter(source))
+            return
         loop.go_to(0, iter(()))
-        if within is not None and depth == len(self.manifest.path) - 1:  # what comes next finds variables that the loop assigned
-            ended_with = self._open(lambda: last_of(self._recorder.store, self.manifest, depth, node.name, node.occurrence))
+        if depth == len(self.manifest.path) - 1:  # what comes next finds variables that the loop assigned
+            ended_with = self._open(lambda: last_of(self._store, self.manifest, depth, node.name, node.occurrence))
             if ended_with is None or not self._put_back_quietly(ended_with, within):
                 self._kept.put_back(within.scope)
 
@@ -123,7 +145,7 @@ class Reach:
         if within is None:
             loop.go_to(iteration, islice(iter(source), iteration, None))
             return
-        began = self._open(lambda: before(self._recorder.store, self.manifest, depth))  # what runs in it before the place sees that
+        began = self._open(lambda: before(self._store, self.manifest, depth))  # what runs in it before the place sees that
         if iteration == 0:
             birth = None if type(source) in PLAIN else positions.begin(source)
             items: Iterator[Any] = iter(source)
@@ -137,12 +159,13 @@ class Reach:
         loop.go_to(iteration, items)
         within.follow(loop, node, source, items, birth)
         self._kept.put_streams_back(ITERATION)
+        within.iteration_begins()
 
     def _open(self, find: Callable[[], Manifest | None]) -> Kept | None:
         """An earlier checkpoint, for what runs on the way; None if nothing of it is left."""
         try:
             found = find()
-            return None if found is None else Kept(self._recorder.store, found, lambda _: None)
+            return None if found is None else Kept(self._store, found, lambda _: None)
         except (Damaged, NotFound):
             return None
 
@@ -159,7 +182,7 @@ class Reach:
     def _from(source: Any, position: dict[str, Any], iteration: int) -> tuple[Iterator[Any], Any]:
         """What a loop goes on with, and what was true when it began."""
         if type(source) in PLAIN:
-            return islice(iter(source), iteration, None), None
+            return _advanced(source, iteration), None
         return positions.put_back(source, position), positions.born_as(source, position)
 
     def _fitted(self, source: Any, position: dict[str, Any]) -> dict[str, Any]:
@@ -186,8 +209,18 @@ class Reach:
         loop.go_to(iteration + 1, items)
         within.follow(loop, node, source, items, birth)
         self._kept.put_streams_back()
+        if self.manifest.part == boundaries.ITERATION:
+            within.iteration_begins()
         self._count(node)
         self._arrived(within)
+        if rehearsal.is_needed(self._recorder):
+            within.rehearse(node if self._steps_here() else None)
+
+    def _steps_here(self) -> bool:
+        """Whether the loop of the place is the one that the program's steps are in."""
+        return self.manifest.part == boundaries.INSIDE or (
+            self.manifest.part == boundaries.ITERATION and not self.manifest.loops[-1]["entered"]
+        )
 
     def _bring_on(self, loop: LoopIterator, steps: int) -> None:
         """Before anything is put back: what the program put around the loop counts along, and may draw on the way."""
@@ -219,11 +252,12 @@ class Reach:
         self._recorder.fact("restored", manifest=str(self.manifest.name), seconds=seconds)
 
     def ended(self) -> None:
-        """The run ends. If the place was never reached, that is said."""
-        if self._recorder.reaching:
+        """The run ends. If the place was never reached, that is said, and output files are as they were before."""
+        if self._recorder.reaching and self._recorder.process == self.manifest.process:  # not a child that was forked on the way
             say(f"run {self._recorder.run} ended without coming to the place of checkpoint {self.manifest.name}: nothing was restored")
-            if self._shake.files:
-                say(f"the run's output files as they were before lie in {self._shake.aside}: copy back what the program has emptied since")
+            if self._shake.aside is not None:
+                for sentence in undoing.undo(self._shake.aside, self._shake.files, str(self._recorder.process)):
+                    say(sentence)
 
 
 def begin(recorder: Recorder, shake: Handshake) -> None:
@@ -235,9 +269,19 @@ def begin(recorder: Recorder, shake: Handshake) -> None:
     name = ManifestName.parse(shake.run, text if text.endswith(manifests.SUFFIX) else text + manifests.SUFFIX)
     if name is None:
         raise CheckpointError(f"{text!r} is not the name of a checkpoint of run {shake.run}")
-    recorder.reach = Reach(recorder, shake, manifests.read(recorder.store, name))
+    recorder.reach = Reach(recorder, shake, manifests.read(Store(shake.store), name))
     recorder.reaching = True
     recorder.guard = recorder.reach
+
+
+def _advanced(source: Any, steps: int) -> Iterator[Any]:
+    """An iterator over something plain that has given so many items: of the same kind as one that was advanced."""
+    items: Iterator[Any] = iter(source)
+    if type(source) in (range, list, tuple):
+        vars(type(items))["__setstate__"](items, steps)
+    else:
+        simple.skip(items, steps)
+    return items
 
 
 def _depth(node: Node) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 from rearview.errors import Damaged, NotFound
 from rearview.model import RunId
+from rearview.state import tree as trees
 from rearview.state.take.histories import PENDING
 from rearview.store import manifests, objects
 from rearview.store.layout import Store
@@ -146,6 +147,11 @@ def _pieces(refs: list[ChunkRef], at_most: int) -> Iterator[list[ChunkRef]]:
         size += ref.size
     if piece:
         yield piece
+
+
+def orders_by_hash(store: Store, point: RestorePoint) -> bool:
+    """Whether the state holds sets that another hash seed orders otherwise."""
+    return any(trees.orders_by_hash(trees.decode(objects.get(store, one.tree))) for one in point.members)
 
 
 def newest_sound(store: Store, points: list[RestorePoint]) -> tuple[RestorePoint | None, list[str]]:

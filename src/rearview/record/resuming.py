@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rearview.model import RunId
-from rearview.record import arguments, aside, choosing, firsts, handshake, past, process, recorded_code, restore_points, source
+from rearview.record import arguments, aside, choosing, firsts, handshake, past, process, recorded_code, restore_points, source, undoing
 from rearview.record.handshake import Handshake, Turn
 from rearview.record.past import Past
 from rearview.record.restore_points import RestorePoint
@@ -31,6 +31,8 @@ class Prospect:
     files: list[aside.Plan]
     passed_over: list[str] = field(default_factory=list)
     """Newer checkpoints that are damaged, a sentence each."""
+    left: list[undoing.Left] = field(default_factory=list)
+    """Files that an attempt has changed which was killed before it came to its place: they are put back first."""
 
     @property
     def lost_s(self) -> float | None:
@@ -45,8 +47,9 @@ def prospect(store: Store, project: Path, known: Past, points: Sequence[RestoreP
     point, unsound = restore_points.newest_sound(store, list(points))
     rows = point.files if point is not None else []
     with firsts.unseen():  # the program did not open them
-        files = aside.survey(store, project, rows, known.opened, known.removed, known.heard_wall)
-    return Prospect(known, point, files, [*passed_over, *unsound])
+        left = undoing.left_by(store, known.run, known.heard_wall)
+        files = aside.survey(store, project, rows, known.opened, known.removed, known.heard_wall, undoing.copies(left))
+    return Prospect(known, point, files, [*passed_over, *unsound], left)
 
 
 def agree(store: Store, found: Prospect, turn: Turn) -> Handshake:
@@ -54,6 +57,12 @@ def agree(store: Store, found: Prospect, turn: Turn) -> Handshake:
     origin: dict[str, Any] = {"place": "the beginning", "path": []} if found.point is None else found.point.origin()
     origin["lost_s"] = found.lost_s
     with firsts.unseen():
+        for sentence in undoing.put_back(found.left):
+            say(sentence)
+        for one in found.left:
+            aside.settle(one.folder, one.plan.process)
+        if found.left:
+            aside.look_again(found.files)
         files = aside.set_aside(store, found.files, turn.aside)
     checkpoint = {} if found.point is None else found.point.checkpoint()
     shake = Handshake(store.root, found.past.run, turn.attempt, checkpoint, turn.aside, files, origin)

@@ -46,6 +46,8 @@ COMPOSITES = (
 KINDS = ATOMS + COMPOSITES
 _NUMBER = {kind: number for number, kind in enumerate(KINDS)}
 _IS_ATOM = frozenset(ATOMS)
+_HASHED_ALIKE = frozenset(("true", "false", "int", "bigint", "float", "complex"))
+"""Numbers have the same hash in every process."""
 
 _MAGIC = b"rvstate\x01"
 _VERSION = 1
@@ -66,6 +68,16 @@ class Tree:
         """The nodes that a node refers to; none for an atom."""
         kind, payload = self.nodes[number]
         return [] if kind in _IS_ATOM else payload
+
+
+def orders_by_hash(tree: Tree) -> bool:
+    """Whether there is a set whose order depends on the interpreter's hash seed: of text, or of anything but numbers."""
+    for kind, payload in tree.nodes:
+        if kind in ("set", "frozenset"):
+            elements = payload[2:]  # behind its class and attributes
+            if len(elements) > 1 and any(tree.nodes[number][0] not in _HASHED_ALIKE for number in elements):
+                return True
+    return False
 
 
 def is_atom(kind: str) -> bool:

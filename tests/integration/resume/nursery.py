@@ -1,7 +1,7 @@
 """A process that has imported torch once and forks a child for each program that a test wants to run: a second instead of five.
 
-Started as a program by `training.Nursery`; reads one request a line and answers with the child's pid, later with how it ended. The
-child imports rearview itself, runs the script as `__main__`, and ends as an interpreter does.
+Started as a program by `training.Nursery`; reads one request a line and answers `started PID`, later `ended PID CODE`, in whatever order
+children end. A child imports rearview itself, runs the script as `__main__`, and ends as an interpreter does.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import select
 import sys
 import threading
 import traceback
@@ -27,14 +28,26 @@ def main() -> None:
 
     assert "rearview" not in sys.modules
     torch.set_num_threads(1)
-    for line in sys.stdin:
-        request = json.loads(line)
-        pid = os.fork()
-        if pid == 0:
-            _run(request)
-        print(pid, flush=True)
-        _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+    children: set[int] = set()
+    read = b""
+    while True:
+        ready, _, _ = select.select([0], [], [], 0.005 if children else None)
+        if ready:
+            more = os.read(0, 1 << 20)
+            if not more:
+                return
+            *lines, read = (read + more).split(b"\n")
+            for line in lines:
+                pid = os.fork()
+                if pid == 0:
+                    _run(json.loads(line))
+                children.add(pid)
+                print("started", pid, flush=True)
+        for pid in list(children):
+            waited, status = os.waitpid(pid, os.WNOHANG)
+            if waited:
+                children.discard(pid)
+                print("ended", pid, os.waitstatus_to_exitcode(status), flush=True)
 
 
 def _run(request: dict[str, object]) -> None:

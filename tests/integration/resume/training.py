@@ -99,10 +99,11 @@ def _lives(pid: int) -> bool:
 
 
 class Nursery:
-    """Forks programs from a process that has imported torch (see `nursery.py`); one at a time."""
+    """Forks programs from a process that has imported torch (see `nursery.py`)."""
 
     def __init__(self) -> None:
         self._server: subprocess.Popen[str] | None = None
+        self._ended: dict[int, int] = {}
         self._folder = Path(tempfile.mkdtemp(prefix="rearview-nursery-"))
 
     def _ask(self, request: Mapping[str, Any]) -> int:
@@ -114,12 +115,20 @@ class Nursery:
         assert self._server.stdin is not None
         self._server.stdin.write(json.dumps(request) + "\n")
         self._server.stdin.flush()
-        return self._answer()
+        while (answer := self._answer())[0] != "started":
+            self._ended[int(answer[1])] = int(answer[2])
+        return int(answer[1])
 
-    def _answer(self) -> int:
+    def _answer(self) -> list[str]:
         assert self._server is not None
         assert self._server.stdout is not None
-        return int(self._server.stdout.readline())
+        return self._server.stdout.readline().split()
+
+    def _wait(self, pid: int) -> int:
+        while pid not in self._ended:
+            _, other, code = self._answer()
+            self._ended[int(other)] = int(code)
+        return self._ended.pop(pid)
 
     def start(self, project: Path, program: str, *args: str, env: Mapping[str, str] | None = None, before: str = "") -> Child:
         """Run a program of the project; `before` is code of the test that runs first, in the same process."""
@@ -129,7 +138,8 @@ class Nursery:
             "stdout": str(outputs / "stdout"), "stderr": str(outputs / "stderr"), "before": before,
         }  # fmt: skip
         (outputs / "stdout").touch()
-        return Child(outputs, self._ask(request), self._answer)
+        pid = self._ask(request)
+        return Child(outputs, pid, lambda: self._wait(pid))
 
     def run(self, project: Path, program: str, *args: str, env: Mapping[str, str] | None = None, before: str = "") -> Done:
         """The same, to its end."""

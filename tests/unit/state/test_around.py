@@ -65,6 +65,18 @@ def test_what_cannot_count_along_is_said() -> None:
         assert len(loop.said) == 1
 
 
+def test_an_enumerate_goes_back_a_step_and_a_zip_says_that_it_cannot() -> None:
+    inner = iter("abc")
+    counting = enumerate(inner, 5)
+    assert next(counting) == (5, "a")
+    assert bring_on(inner, -1) == []
+    assert next(counting) == (5, "b")
+    other = iter("abc")
+    zipped = zip(other, range(3), strict=False)
+    next(zipped)
+    assert len(bring_on(other, -1)) == 1
+
+
 def test_a_generator_of_the_program_may_take_more_than_it_gives() -> None:
     def pairs(items: Any) -> Iterator[Any]:
         for one in items:

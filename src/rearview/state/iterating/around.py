@@ -27,9 +27,9 @@ _DEEPEST = 8
 
 
 def bring_on(iterator: object, steps: int) -> list[str]:
-    """Bring what is around an iterator on by as many steps. What could not be, a sentence each."""
+    """Bring what is around an iterator on by as many steps; -1 takes one back. What could not be, a sentence each."""
     said: list[str] = []
-    if steps <= 0:
+    if steps == 0:
         return said
     seen = {id(iterator)}
     below = [iterator, *_bars()]
@@ -90,6 +90,8 @@ def _count_on(thing: Any, steps: int) -> list[str]:
 
 def _advance_others(thing: Any, below: list[object], steps: int) -> list[str]:
     """Advance what is zipped with the loop; it has to stand behind it, for what stands before it has given its item already."""
+    if steps < 0:
+        return ["what is zipped with a loop cannot go back a step: put it inside, rv.loop(name, zip(...))"]
     parts = _reduced(thing)[1]
     at = next((k for k, part in enumerate(parts) if any(part is one for one in below)), 0)
     for other in parts[at + 1 :]:
