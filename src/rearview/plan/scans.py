@@ -325,7 +325,7 @@ class _Planning:
             start, places[0] if places else None, places[-1] if places else None,
             to_end=end.iteration is None and end.block == len(self.history.blocks) - 1,
             skip=skips, runs_inside=self._inside, put_back=put_back if skips else 0,
-            must_run=tuple(place for at in ats if (place := self._must_run(at)) is not None), covers=_ranges(places),
+            must_run=tuple(place for at in ats if (place := self._must_run(at)) is not None), covers=ranges(places),
         )  # fmt: skip
         return self._timed(stretch, ats)
 
@@ -380,7 +380,7 @@ class _Planning:
         return said
 
 
-def _ranges(places: Sequence[Place]) -> tuple[Range, ...]:
+def ranges(places: Sequence[Place]) -> tuple[Range, ...]:
     """Places in order as ranges of each block."""
     found: list[Range] = []
     for block, iteration in places:

@@ -1,0 +1,276 @@
+"""Runs a plan: units are laid down, workers started and watched, the dead ones replaced once, what is finished handed on.
+
+Knows processes and units. How values are compared and published is for `answering`; how a plan is made for `plan`. Decides nothing about
+what is worth running.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rearview.errors import Damaged, NotFound
+from rearview.model import RunId, VersionId
+from rearview.plan import scans
+from rearview.plan.cost import Rates
+from rearview.plan.scans import Need, Plan, Range, Stretch
+from rearview.plan.timeline import History, Place
+from rearview.record import restore_points
+from rearview.record.restore_points import RestorePoint
+from rearview.replay import pool
+from rearview.replay.pool import Program, Worker
+from rearview.replay.progress import Seen, Shown, Tail
+from rearview.replay.units import Unit
+from rearview.store import manifests
+from rearview.store.layout import Store
+
+_LOOK_S = 0.1
+_SHOW_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is to be run for one run of the record."""
+
+    run: RunId
+    store: Store
+    project: Path
+    program: Program
+    history: History
+    need: Need
+    plan: Plan
+    recorded_version: VersionId
+    version: VersionId
+    probes: tuple[dict[str, Any], ...] = ()
+    isolate: bool = False
+    threads: int | None = None
+    rates: Rates = field(default_factory=Rates)
+
+
+@dataclass(slots=True)
+class Piece:
+    """What one worker did."""
+
+    unit: Unit
+    stretch: Stretch
+    seen: Seen
+    code: int | None = None
+    complete: bool = False
+    began_wall: float = 0.0
+    seconds: float = 0.0
+    printed: str = ""
+
+    @property
+    def covers(self) -> list[list[Any]]:
+        """What of its stretch counts: all of it, or the iterations that were finished."""
+        done = self.complete
+        ran = set(self.seen.iterations)
+        wanted = [(block, k) for block, first, last in self.stretch.covers for k in range(first, last + 1)]
+        places = wanted if done else [place for place in wanted if place in ran]
+        head = [["prefix"]] if self.stretch.prefix and (done or ran) else []
+        tail = [["end"]] if self.stretch.to_end and done else []
+        return [*head, *(["iterations", *one] for one in scans.ranges(places)), *tail]
+
+    @property
+    def unfinished(self) -> list[Place]:
+        ran = set(self.seen.iterations)
+        places = [(block, k) for block, first, last in self.stretch.covers for k in range(first, last + 1)]
+        return [] if self.complete else [place for place in places if place not in ran]
+
+
+@dataclass(slots=True)
+class Conducted:
+    """How it went."""
+
+    pieces: list[Piece]
+    seconds: float
+    interrupted: bool = False
+    lost: list[str] = field(default_factory=list)
+    """What was not run, and why; a sentence each."""
+    notes: list[str] = field(default_factory=list)
+    """What went otherwise than planned and did no harm."""
+    output: str = ""
+    """What the first worker that failed had printed."""
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        """Probes that raised, in program order; each place once."""
+        found: dict[tuple[object, object], dict[str, Any]] = {}
+        for piece in self.pieces:
+            for fact in piece.seen.failed:
+                found.setdefault((fact.get("file"), fact.get("line")), fact)
+        return list(found.values())
+
+    @property
+    def covers(self) -> list[list[Any]]:
+        return [one for piece in self.pieces for one in piece.covers]
+
+
+def conduct(task: Task, scratch: Path, replay: str, show: Callable[[Shown], None] | None = None) -> Conducted:
+    """Run everything in a plan, or as much as can be run."""
+    return _Conducting(task, scratch, replay, show or (lambda _: None)).run()
+
+
+class _Conducting:
+    def __init__(self, task: Task, scratch: Path, replay: str, show: Callable[[Shown], None]) -> None:
+        self._task, self._scratch, self._replay, self._show = task, scratch, replay, show
+        self._waiting: deque[tuple[Stretch, bool]] = deque((stretch, False) for stretch in task.plan.stretches)
+        """With whether it is the second try."""
+        self._running: list[tuple[Worker, Piece, bool]] = []
+        self._done: list[Piece] = []
+        self._number = 0
+        self._lost: list[str] = []
+        self._notes: list[str] = []
+        self._output = ""
+        self._of = sum(last - first + 1 for stretch in task.plan.stretches for _, first, last in stretch.covers)
+
+    def run(self) -> Conducted:
+        began, interrupted = time.monotonic(), False
+        shown = began
+        try:
+            while self._waiting or self._running:
+                self._fill()
+                time.sleep(_LOOK_S)
+                self._look()
+                if time.monotonic() - shown >= _SHOW_S:
+                    shown = time.monotonic()
+                    self._show(self._shown(shown - began))
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            pool.end([worker for worker, _, _ in self._running])
+        for worker, piece, _ in self._running:
+            self._close(worker, piece)
+        pieces = sorted(self._done, key=lambda piece: (piece.stretch.first or (-1, -1), piece.unit.number))
+        notes = dict.fromkeys([*self._notes, *(f"a nested block was run: {why}" for piece in pieces for why in piece.seen.instead)])
+        return Conducted(pieces, time.monotonic() - began, interrupted, self._lost, list(notes), self._output)
+
+    def _fill(self) -> None:
+        while self._waiting and len(self._running) < max(1, self._task.plan.workers):
+            stretch, second = self._waiting.popleft()
+            unit = self._unit(stretch)
+            Path(unit.scratch).mkdir(parents=True, exist_ok=True)
+            worker = pool.start(self._task.program, unit)
+            piece = Piece(unit, stretch, Seen(Tail(Path(unit.scratch), unit.run)), began_wall=worker.began_wall)
+            self._running.append((worker, piece, second))
+
+    def _unit(self, stretch: Stretch) -> Unit:
+        task, number = self._task, self._number
+        self._number += 1
+        return Unit(
+            replay=self._replay, number=number, run=task.run, store=str(task.store.root), project=str(task.project), version=task.version,
+            recorded_version=task.recorded_version, scratch=str(self._scratch / str(number)),
+            start=stretch.start.name if stretch.start is not None else None, first=stretch.first, last=stretch.last,
+            to_end=stretch.to_end, prefix=stretch.prefix, skip=stretch.skip, runs_inside=stretch.runs_inside, probes=task.probes,
+            isolate=task.isolate, threads=task.threads,
+        )  # fmt: skip
+
+    def _look(self) -> None:
+        for entry in list(self._running):
+            worker, piece, second = entry
+            over = worker.code is not None
+            piece.seen.look()
+            if over:
+                self._running.remove(entry)
+                self._close(worker, piece)
+                if not piece.complete:
+                    self._died(worker, piece, second)
+
+    def _close(self, worker: Worker, piece: Piece) -> None:
+        pool.reap(worker)
+        piece.seen.look()
+        piece.code, piece.seconds = worker.code, time.monotonic() - worker.began_s
+        piece.complete = self._is_complete(piece)
+        piece.printed = "" if piece.complete else worker.printed()
+        self._done.append(piece)
+
+    def _is_complete(self, piece: Piece) -> bool:
+        """Whether the unit came to its end, or the program to the end that it had."""
+        if piece.seen.failed:
+            return False
+        if piece.seen.done is not None:
+            return True
+        failed = self._task.history.status == "failed"
+        return piece.seen.ended is not None and (failed or (piece.stretch.to_end and piece.seen.ended == "finished"))
+
+    # -- workers that died -----------------------------------------------------------------------------------------------
+
+    def _died(self, worker: Worker, piece: Piece, second: bool) -> None:
+        if piece.seen.failed:
+            return  # the statement raised: that is the answer, and trying again would give the same
+        self._output = self._output or piece.printed
+        what = _in_words(worker.code, piece)
+        if second:
+            self._lost.append(f"{_places(self._task.history, piece)} could not be run: a worker {what}, twice")
+            return
+        again = self._remaining(piece)
+        if not again:
+            self._lost.append(f"{_places(self._task.history, piece)} could not be run: a worker {what}")
+        self._waiting.extendleft((stretch, True) for stretch in reversed(again))
+
+    def _remaining(self, piece: Piece) -> list[Stretch]:
+        """What a dead worker did not come to, from where it was."""
+        left = set(piece.unfinished)
+        need, history = self._task.need, self._task.history
+        every = [(b, k) for b in range(len(history.blocks)) for k in range(history.blocks[b].iterations)]
+        lacking = need.lacking | self._damaged(piece)
+        narrowed = replace(
+            need, only=None, answered=scans.ranges([place for place in every if place not in left]), lacking=lacking,
+            prefix_answered=not (piece.stretch.prefix and not piece.seen.iterations), end_answered=not piece.stretch.to_end,
+        )  # fmt: skip
+        return list(scans.plan(history, narrowed, 1, self._task.plan.rung, self._task.rates).stretches)
+
+    def _damaged(self, piece: Piece) -> frozenset[str]:
+        """The state that a worker began with, if its bytes are not what was written: the next older one is taken."""
+        start = piece.stretch.start
+        if start is None or piece.seen.iterations:
+            return frozenset()
+        name = manifests.ManifestName.parse(self._task.run, start.name + manifests.SUFFIX)
+        assert name is not None
+        try:
+            one = manifests.read(self._task.store, name)
+            problem = restore_points.problem_of(self._task.store, RestorePoint(one.run, one.attempt, one.number, one.part, (one,)))
+        except (Damaged, NotFound) as trouble:
+            problem = str(trouble)
+        if problem is None:
+            return frozenset()
+        self._notes.append(f"{problem}; an older one was used")
+        return frozenset((start.name,))
+
+    def _shown(self, elapsed_s: float) -> Shown:
+        pieces = [*self._done, *(piece for _, piece, _ in self._running)]
+        wanted = {(b, k) for piece in pieces for b, first, last in piece.stretch.covers for k in range(first, last + 1)}
+        done = {place for piece in pieces for place in piece.seen.iterations} & wanted
+        return Shown(len(done), self._of, len(self._running), elapsed_s, self._task.plan.seconds.expected)
+
+
+def _in_words(code: int | None, piece: Piece) -> str:
+    if code is None:
+        return "did not end"
+    if code < 0:
+        import signal
+
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        memory = " (memory may have run out: use fewer --workers)" if name == "SIGKILL" else ""
+        return f"was ended by {name}{memory}"
+    if code == 0 or piece.seen.ended == "finished":
+        return "came to the program's end before the last iteration that was asked for"
+    return f"failed with exit code {code}"
+
+
+def _places(history: History, piece: Piece) -> str:
+    left = piece.unfinished
+    if not left:
+        return "what is after the main loop" if piece.stretch.to_end else "what is before the main loop"
+    (block, first), (_, last) = left[0], left[-1]
+    name = history.blocks[block].name if block < len(history.blocks) else "iteration"
+    return f"{name}#{first}" if len(left) == 1 else f"{name}#{first} to #{last}"
+
+
+def ranges_of(covers: list[list[Any]]) -> tuple[Range, ...]:
+    """The iterations in a coverage as the planner has them."""
+    return tuple((int(one[1]), int(one[2]), int(one[3])) for one in covers if one[0] == "iterations")
