@@ -219,12 +219,12 @@ def shown_path(path: str, project: str) -> str:
 
 
 def fresh(known: dict[str, int], project: Path, store_root: Path) -> dict[str, Any] | None:
-    """The fact `outputs`: files first opened for writing, and things deleted before the loop, since the last call; None if none.
+    """The fact `outputs`: files first opened for writing, things deleted before the loop, folders made, since the last call; None if none.
 
     What is begun after the last checkpoint is known from here alone. `known` is kept by the caller.
     """
     store, root = os.path.join(store_root, ""), str(project)
-    opened, removed = [], []
+    opened, removed, made = [], [], []
     for path, file in list(written.files.items()):
         if path not in known:
             known[path] = file.first
@@ -236,4 +236,9 @@ def fresh(known: dict[str, int], project: Path, store_root: Path) -> dict[str, A
             before_loop = written.loop_begun is None or serial < written.loop_begun
             if before_loop and not path.startswith(store):
                 removed.append(shown_path(path, root))
-    return {"files": opened, "removed": removed} if opened or removed else None
+    for path in list(written.made):
+        if "/" + path not in known:
+            known["/" + path] = 0
+            if not path.startswith(store) and path != str(store_root) and "__pycache__" not in path:
+                made.append(shown_path(path, root))
+    return {"files": opened, "removed": removed, **({"made": made} if made else {})} if opened or removed or made else None

@@ -38,6 +38,8 @@ class Past:
     """Files opened for writing: path, mode, size before, process."""
     removed: list[str] = field(default_factory=list)
     """What was deleted before the loop."""
+    made: list[str] = field(default_factory=list)
+    """Folders that the run made."""
     inputs: list[list[Any]] = field(default_factory=list)
     """Files opened: path, `r` or `w`, size, mtime in ns, inode."""
     environment: dict[str, Any] = field(default_factory=dict)
@@ -132,6 +134,7 @@ def _take(found: Past, fact: dict[str, Any], writer: str) -> None:
     else:
         found.opened += [[*one[:3], writer] for one in fact.get("files") or () if len(one) >= 3]
         found.removed += [str(one) for one in fact.get("removed") or ()]
+        found.made += [str(one) for one in fact.get("made") or ()]
 
 
 def changed_inputs(found: Past, project: Path) -> list[str]:

@@ -38,6 +38,9 @@ files: dict[str, Written] = {}
 removed: dict[str, int] = {}
 """Absolute path of what the program deleted, or moved away -> serial: a folder stands for everything in it."""
 
+made: dict[str, int] = {}
+"""Absolute path of a folder that the program made -> serial."""
+
 loop_begun: int | None = None
 """The serial at which the main loop began; what was opened or deleted before is so again when the run is resumed."""
 
@@ -87,8 +90,12 @@ def _absolute(path: object) -> str | None:
 
 
 def happened(event: str, args: tuple[Any, ...]) -> None:
-    """Something else is about to be done to a file: `os.remove`, `os.rename`, `os.truncate`, `shutil.rmtree`."""
+    """Something else is about to be done to a file: `os.remove`, `os.rename`, `os.truncate`, `shutil.rmtree`, `os.mkdir`."""
     path = _absolute(args[0])
+    if event == "os.mkdir":
+        if path is not None and args[2] < 0 and len(made) < MAX_FILES and not os.path.lexists(path):
+            made.setdefault(path, next(_serials))
+        return
     relative_to_folder = any(isinstance(fd, int) and fd >= 0 for fd in args[1:]) and event != "os.truncate"
     if path is None or relative_to_folder:
         return
@@ -105,7 +112,7 @@ def happened(event: str, args: tuple[Any, ...]) -> None:
         removed[path] = next(_serials)
 
 
-EVENTS = frozenset(("os.remove", "os.rename", "os.truncate", "shutil.rmtree"))
+EVENTS = frozenset(("os.remove", "os.rename", "os.truncate", "shutil.rmtree", "os.mkdir"))
 
 
 def now() -> int:

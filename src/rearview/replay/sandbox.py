@@ -79,9 +79,9 @@ def enter(spec: Spec, *, dry: bool = False) -> Protection:
 
     With `dry` no files are copied: the process only wants to know.
     """
-    sandbox_scratch.stay(spec.scratch)
     for name in ("layers", "tmp", "was"):
         (spec.scratch / name).mkdir(parents=True, exist_ok=True)
+    sandbox_scratch.stay(spec.scratch)
     if sys.platform != "linux":
         return _copies(spec, dry, "this system can neither overlay folders nor forbid writing")
     try:
@@ -124,6 +124,7 @@ def _overlay(spec: Spec, *, user_namespace: bool) -> Protection:
     """Overlays over what the program may write to, the rest read-only. An `OSError` if the project cannot be covered."""
     protection = Protection(OVERLAY, spec.cwd)
     scratch, store = (os.open(folder, os.O_PATH | os.O_CLOEXEC) for folder in (spec.scratch, spec.store))
+    shared = user_namespace and sandbox_owners.is_foreign(os.path.realpath(spec.project))
     wanted = (str(spec.project), str(spec.cwd), *spec.written)
     layers = Layers(scratch, os.path.realpath(spec.scratch), wanted, user_namespace=user_namespace)
     try:
@@ -138,7 +139,7 @@ def _overlay(spec: Spec, *, user_namespace: bool) -> Protection:
         os.close(store)
     protection.originals = {root: os.path.join(spec.scratch, place) for root, place in layers.originals.items()}
     protection.protected.append("what the program writes goes to scratch: it sees all files as they are and alters none")
-    if user_namespace and sandbox_owners.is_foreign(os.path.realpath(spec.project)):
+    if shared:
         protection.unprotected.append("files of other users or groups that the recorded run did not write cannot be changed by a replay")
     if layers.in_memory:
         protection.unprotected.append("this disk takes no overlay: what the program writes is held in memory and may fill it")

@@ -115,7 +115,7 @@ class Layers:
         if self._user_namespace:
             for path in self._wanted:
                 if below(path, target):
-                    sandbox_owners.take_over(target, upper, path)
+                    sandbox_owners.take_over(target, upper, path, self._scratch_path)
         to, aside = (os.open(one, os.O_PATH | os.O_CLOEXEC) for one in (upper, work))
         try:
             sandbox_linux.mount_overlay(lower, to, aside, target, user_namespace=self._user_namespace)

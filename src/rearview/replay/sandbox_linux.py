@@ -61,8 +61,7 @@ def own_mounts(*, user_namespace: bool) -> None:
     _check(_libc().unshare(flags), "a mount namespace of its own")
     if user_namespace:
         for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-                file.write(text)
+            Path(f"/proc/self/{name}").write_bytes(text.encode())
     mount(None, "/", None, MS_REC | MS_PRIVATE)  # nothing mounted here is seen elsewhere
 
 

@@ -24,8 +24,8 @@ def is_foreign(path: str) -> bool:
     return facts.st_uid != os.getuid() or facts.st_gid != os.getgid()
 
 
-def take_over(root: str, upper: os.PathLike[str], path: str) -> None:
-    """Let a path below an overlay's root be written: its folders, and the file itself, or all folders in it."""
+def take_over(root: str, upper: os.PathLike[str], path: str, leave: str) -> None:
+    """Let a path below an overlay's root be written: its folders, and the file itself, or all folders in it but `leave`."""
     place = root
     for name in os.path.relpath(path, root).split(os.sep):
         place = os.path.normpath(os.path.join(place, name))
@@ -34,6 +34,7 @@ def take_over(root: str, upper: os.PathLike[str], path: str) -> None:
         return
     count = 0
     for folder, folders, _ in os.walk(path):
+        folders[:] = [name for name in folders if os.path.join(folder, name) != leave]
         for name in folders:
             _take(os.path.join(folder, name), root, upper)
         count += len(folders)

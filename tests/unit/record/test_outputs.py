@@ -22,6 +22,7 @@ from rearview.store.layout import Store
 def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(written, "files", {})
     monkeypatch.setattr(written, "removed", {})
+    monkeypatch.setattr(written, "made", {})
     monkeypatch.setattr(written, "loop_begun", None)
 
 

@@ -1,0 +1,157 @@
+"""The run's own output files in a sandbox: as they were before the run when the program starts, as they were at the checkpoint when
+it gets there.
+
+A program that finds the `best.pt` of its own end does something else than it did. `lay_out` is called in the sandbox before the
+program; what it gives is for `record.aside.bring_back` at the restore point. What cannot be brought back is said by name.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rearview.errors import RearviewError
+from rearview.record import aside, firsts
+from rearview.record.past import Past
+from rearview.replay.sandbox import Protection, Spec
+from rearview.store import objects
+from rearview.store.layout import Store
+
+
+@dataclass(slots=True)
+class LaidOut:
+    """What `record.aside.bring_back(folder, files, process)` needs at the restore point."""
+
+    folder: Path
+    files: list[dict[str, Any]] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    """Sentences: files that are not as the recorded run had them."""
+
+
+def written(past: Past, project: Path) -> tuple[str, ...]:
+    """The absolute paths that a run wrote, removed or made, for `Spec.written`."""
+    paths = (*(str(row[0]) for row in past.opened), *past.removed, *past.made)
+    return tuple(dict.fromkeys(os.path.join(os.path.abspath(project), path) for path in paths))
+
+
+def lost(store: Store, project: Path, past: Past, rows: Iterable[Sequence[Any]] | None) -> list[str]:
+    """What a replay would not find as it was: before the run (`rows` None), or at the checkpoint with these files. Touches nothing."""
+    if rows is None:
+        return [sentence for sentence, _ in (_before(row, past, project) for row in _first(past)) if sentence]
+    return [f"{plan.path} {aside.in_words(plan)}" for plan in _survey(store, project, past, rows) if plan.what == aside.LOST]
+
+
+def lay_out(store: Store, spec: Spec, protection: Protection, past: Past, rows: Iterable[Sequence[Any]] | None) -> LaidOut:
+    """Put the run's output files to their state before the run, and prepare their state at the checkpoint whose files `rows` are."""
+    out = LaidOut(spec.scratch / "then")
+    with firsts.unseen():
+        if rows is not None:
+            out.folder.mkdir(exist_ok=True)
+            for number, plan in enumerate(_survey(store, spec.project, past, rows)):
+                plan.full = protection.inside(plan.full, spec.project)
+                sentence = _prepare(store, plan, protection.original(plan.full), out.folder / f"{number:05d}")
+                out.lost += [sentence] if sentence else []
+                out.files.append(asdict(plan))
+        out.lost += _begin(spec, protection, past)
+    return out
+
+
+def _survey(store: Store, project: Path, past: Past, rows: Iterable[Sequence[Any]]) -> list[aside.Plan]:
+    """Without the time at which the run ended: what somebody changed since does not matter, nothing of it is touched."""
+    return aside.survey(store, project, [list(row) for row in rows], past.opened, past.removed, None)
+
+
+def _prepare(store: Store, plan: aside.Plan, original: str, content: Path) -> str | None:
+    """Lay the content out that a file is to get. The original serves as the copy that a resume would have set aside."""
+    if plan.size is not None:
+        plan.aside = original
+    if plan.what in (aside.PUT_BACK, aside.MADE):
+        try:
+            content.write_bytes(objects.get(store, plan.key) if plan.key is not None else b"")
+        except (OSError, RearviewError) as problem:
+            plan.what = aside.LOST
+            return f"{plan.path} cannot be brought back to its content at the checkpoint: {problem}"
+        plan.content = content.name
+    return f"{plan.path} {aside.in_words(plan)}" if plan.what == aside.LOST else None
+
+
+# -- before the run ------------------------------------------------------------------------------------------------------
+
+
+def _first(past: Past) -> list[Sequence[Any]]:
+    """What is known of each file when the run first opened it; a resume opens it again."""
+    found: dict[str, Sequence[Any]] = {}
+    for row in past.opened:
+        found.setdefault(str(row[0]), row)
+    return list(found.values())
+
+
+def _before(row: Sequence[Any], past: Past, project: Path) -> tuple[str | None, int | None]:
+    """What cannot be done about a file, and the length that it is to have; None: it was not there."""
+    path, mode, prior = str(row[0]), str(row[1]), row[2]
+    if not isinstance(prior, int):
+        return None, None
+    size = _size(os.path.join(project, path))
+    if mode == "a" and size is not None and size >= prior:
+        return None, prior
+    read = any(str(one[0]) == path and one[1] == "r" for one in past.inputs)
+    if size is None and mode != "w":
+        return f"{path} was there before the run ({prior:,} bytes) and is gone", prior
+    if mode == "+" or read:
+        return f"{path} was there before the run ({prior:,} bytes) and the run wrote it anew: the program finds it as it is now", size
+    return None, size
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size if os.path.isfile(path) else None
+    except OSError:
+        return None
+
+
+def _begin(spec: Spec, protection: Protection, past: Past) -> list[str]:
+    """Give the files of the run the state that they had before it."""
+    said = []
+    for row in _first(past):
+        sentence, length = _before(row, past, spec.project)
+        said += [sentence] if sentence else []
+        path = protection.inside(os.path.join(os.path.abspath(spec.project), str(row[0])), spec.project)
+        size = _size(path)
+        try:
+            if size is not None and length is None:
+                os.unlink(path)
+            elif size is not None and length is not None and size > length:
+                os.truncate(path, length)
+        except OSError as problem:
+            said.append(f"{row[0]} could not be put to its state before the run: {problem.strerror}")
+    return said + _folders(spec, protection, past)
+
+
+def _folders(spec: Spec, protection: Protection, past: Past) -> list[str]:
+    """Folders that the run made are not there when it starts; those that it removed first are there."""
+    said = []
+    project = os.path.abspath(spec.project)
+    removed = {os.path.join(project, path) for path in past.removed}
+    for shown in sorted(past.made, key=lambda path: -path.count(os.sep)):
+        full = os.path.join(project, shown)
+        path = protection.inside(full, spec.project)
+        if full in removed or not os.path.isdir(path) or os.path.islink(path):
+            continue
+        if _holds_only_caches(path):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            said.append(f"the folder {shown} was made by the run and holds files of others now: the program finds it there")
+    for full in removed:
+        path = protection.inside(full, spec.project)
+        if any(made.startswith(os.path.join(full, "")) or made == full for made in (os.path.join(project, one) for one in past.made)):
+            os.makedirs(path, exist_ok=True)
+    return said
+
+
+def _holds_only_caches(folder: str) -> bool:
+    """Whether nothing is left in a folder but what Python puts there."""
+    return all(name == "__pycache__" for name in os.listdir(folder))
