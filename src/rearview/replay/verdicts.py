@@ -1,0 +1,272 @@
+"""How far replayed values can be trusted, and what probably made a replay differ. Pure: a comparison and what is known beside it.
+
+A leaf that differs while everything else stays identical is *volatile*: it fails nothing. That is believed only where something proves
+it: a state that was found identical after the leaf had differed, or, where none was kept, the name itself and another name that fits.
+Counts are not believed to be volatile unless they are called so: a counter that differs is a mistake.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rearview.replay.compare import Comparison, Difference, NameFacts
+
+CLOSE_LIMIT = 0.1
+"""A relative difference beyond this is not close any more, wherever it ran."""
+_CLOCK = re.compile(
+    r"(^|[_/.\s-])(time|times|sec|secs|seconds|ms|elapsed|duration|wall|walltime|clock|timestamp|eta|speed|throughput|ips|fps|it_s|rate_s|"
+    r"per_sec|per_second|samples_s|tokens_s|tps|latency|mem|memory|rss|ram|path|dir|host|hostname|pid)([_/.\s-]|$)",
+    re.IGNORECASE,
+)
+_LEAVES = frozenset(("float", "str", "bytes", "complex"))
+_COUNTS = frozenset(("int", "bigint", "true", "false", "none"))
+"""Kinds of nodes that hold one value."""
+_VARIABLES = ("local/", "global/", "class/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What is known beside the comparison."""
+
+    inexact: tuple[str, ...] = ()
+    """Why this replay cannot be bit-exact: a GPU, another kind of CPU, other library versions. A sentence each."""
+    close: bool = False
+    """Somebody asked for close."""
+    changed_inputs: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    """What else is not as it was: threads, hash seed, variables. A sentence each."""
+    unseeded: tuple[str, ...] = ()
+    """Random streams whose first state is not known."""
+    volatile: frozenset[str] = frozenset()
+    """Names that are known to be volatile: settings, earlier replays."""
+    partial: tuple[str, ...] = ()
+    """What the restored states do not hold and the probes read."""
+    reads: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Virtual name to the variables that its probes read."""
+    rung: str = ""
+    without_probe: Comparison | None = None
+    """The same stretch replayed without the probes."""
+    again: Comparison | None = None
+    """The same replay a second time."""
+    values_differ: frozenset[str] = frozenset()
+    """Virtual names whose values came out otherwise the second time."""
+    isolated: bool = False
+
+
+@dataclass(slots=True)
+class Judgement:
+    """The verdict of a replay and of each of its names, with the reasons."""
+
+    verdict: str
+    why: list[str] = field(default_factory=list)
+    verdicts: dict[str, str] = field(default_factory=dict)
+    """Virtual name to its verdict, where that is another."""
+    volatile: list[str] = field(default_factory=list)
+    """Names and variables that are volatile, as they are to be remembered."""
+    first_difference: Difference | None = None
+
+    @property
+    def faithful(self) -> bool:
+        """Whether its values may fill the table without being asked for."""
+        return self.verdict != "divergent"
+
+
+def judge(found: Comparison, evidence: Evidence | None = None) -> Judgement:
+    """The verdict over a comparison."""
+    known = evidence or Evidence()
+    volatile = volatile_leaves(found, known)
+    serious = [one for one in _differing(found) if one not in volatile]
+    if serious and (known.inexact or known.close) and _largest(found, volatile) <= CLOSE_LIMIT:
+        made = Judgement("close", [*map(_sentence, known.inexact), *_closeness(found, volatile)])
+    elif serious:
+        made = Judgement("divergent", probable_causes(found, known), first_difference=_first(found, volatile))
+    elif reasons := _unverified(found, known):
+        made = Judgement("unverified", reasons)
+    else:
+        made = Judgement("identical", [_how_much(found)])
+    made.volatile = sorted(volatile)
+    if made.verdict != "divergent":
+        _judge_names(made, found, known, volatile)
+    return made
+
+
+def _judge_names(made: Judgement, found: Comparison, known: Evidence, volatile: set[str]) -> None:
+    shaky = {_variable(one) for one in volatile | known.volatile}
+    for name in sorted(found.virtual.keys() | known.reads.keys()):
+        read = sorted(known.reads.get(name, frozenset()) & shaky)
+        if read or name in found.virtual_flagged or name in known.values_differ or name in known.volatile:
+            made.verdicts[name] = "volatile"
+            because = f"reads {', '.join(read)}, which differs from run to run" if read else "differs from run to run"
+            made.why.append(f"{name} is volatile: it {because}")
+    if found.virtual and set(found.virtual) <= set(made.verdicts) and made.verdict == "identical":
+        made.verdict, made.verdicts = "volatile", {}
+
+
+def _differing(found: Comparison) -> list[str]:
+    return [*found.differing_names, *found.differing_roots]
+
+
+def _variable(name: str) -> str:
+    """The variable that a root of the state is: `global/__main__/t0` is t0."""
+    return name.rsplit("/", 1)[-1] if name.startswith(_VARIABLES) else name
+
+
+# Volatile
+
+
+def volatile_leaves(found: Comparison, known: Evidence) -> set[str]:
+    """The names and roots that differ and are volatile. Empty if what differs beside them shows that it means something."""
+    differing = set(_differing(found))
+    declared = {one for one in differing if _is_declared(one, found, known)}
+    presumed = differing - declared
+    if not presumed:
+        return declared
+    if known.changed_inputs or known.inexact or any(not _may_be_leaf(one, found) for one in presumed):
+        return declared
+    proven = {one for one in presumed if _is_proven(one, found, known)}
+    return declared | proven if proven == presumed else declared
+
+
+def _is_declared(one: str, found: Comparison, known: Evidence) -> bool:
+    facts = found.names.get(one)
+    return bool(facts and facts.volatile) or one in known.volatile or (one in found.roots and _variable(one) in known.volatile)
+
+
+def _may_be_leaf(one: str, found: Comparison) -> bool:
+    """A value that was logged each time it should be, or a variable that holds one plain value; no stream, nothing registered."""
+    facts = found.names.get(one)
+    if facts is not None:
+        return not facts.unmatched and (not facts.counts or _is_clock(one))
+    kind = found.roots[one].kind
+    return one.startswith(_VARIABLES) and (kind in _LEAVES or (kind in _COUNTS and _is_clock(one)))
+
+
+def _is_proven(one: str, found: Comparison, known: Evidence) -> bool:
+    """A state was compared after the leaf had differed. All that differs in any state are leaves, else nobody would ask."""
+    facts = found.names.get(one) or found.roots.get(one)
+    assert facts is not None
+    later = any(when >= facts.first_at for when, _ in found.states_at)
+    holds_all = known.rung == "start" or not (found.lacking or found.inexact or known.partial)
+    if later and (holds_all or _is_clock(one)):
+        return True
+    witness = any(other.same and other.varies for name, other in found.names.items() if name != one)
+    return not found.states and witness and _is_clock(one)
+
+
+def _is_clock(name: str) -> bool:
+    return _CLOCK.search(_variable(name)) is not None
+
+
+# Unverified, close, identical
+
+
+def _unverified(found: Comparison, known: Evidence) -> list[str]:
+    reasons = []
+    for path, why in found.loaded_elsewhere:
+        reasons.append(f"{path} was not loaded from the recorded source ({why}): the values may come from other code")
+    if known.partial:
+        reasons.append(f"the stored states do not hold {', '.join(known.partial)}, which the statement reads")
+    if not found.records and not found.states:
+        reasons.append("there is nothing to compare with: the run logged nothing in what was replayed, and kept no state there")
+    elif not found.states and found.names and all(facts.volatile or not facts.same for facts in found.names.values()):
+        reasons.append("there is nothing to compare with: everything that the run logged in what was replayed is volatile")
+    return reasons
+
+
+def _largest(found: Comparison, volatile: set[str]) -> float:
+    return max((facts.largest for name, facts in found.names.items() if name not in volatile), default=math.inf if found.roots else 0.0)
+
+
+def _closeness(found: Comparison, volatile: set[str]) -> list[str]:
+    names = {name: facts for name, facts in found.names.items() if facts.differing and name not in volatile}
+    if not names:
+        return [f"all {found.records:,} common records are the same; states are not compared where they cannot be"]
+    worst, facts = max(names.items(), key=lambda item: item[1].largest)
+    at = f" at {facts.largest_path}" if facts.largest_path else ""
+    return [f"the largest relative difference is {facts.largest:.2g}, of {worst}{at}", _growth(worst, facts)]
+
+
+def _growth(name: str, facts: NameFacts) -> str:
+    """Whether differences become larger on the way."""
+    first, last = facts.first_relative, facts.last_relative
+    if facts.differing < 2 or first <= 0:
+        return f"{facts.differing:,} of {facts.compared:,} values of {name} differ"
+    if last > 3 * first:
+        return f"it grows over the steps: {first:.2g} where {name} first differs, {last:.2g} at the end, {last / first:.3g} times as much"
+    return f"it does not grow over the steps: {first:.2g} where {name} first differs, {last:.2g} at the end"
+
+
+def _how_much(found: Comparison) -> str:
+    """`identical: 1,200 records and 30 states`, as a sentence."""
+    pieces = [f"{count:,} {word}{'s' * (count != 1)}" for count, word in ((found.records, "record"), (found.states, "state")) if count]
+    return f"{' and '.join(pieces)} {'are' if found.records + found.states != 1 else 'is'} the same bit for bit"
+
+
+def _sentence(text: str) -> str:
+    return f"cannot be bit-exact: {text}"
+
+
+# Causes
+
+
+def _first(found: Comparison, volatile: set[str]) -> Difference | None:
+    return next((one for one in found.differences if one.name not in volatile), found.first)
+
+
+def probable_causes(found: Comparison, evidence: Evidence) -> list[str]:
+    """What probably made a replay differ, the likeliest first; a sentence each."""
+    causes = []
+    changed = evidence.without_probe is not None and evidence.without_probe.identical and not found.identical
+    if changed:
+        remedy = "even with its state put back" if evidence.isolated else "--isolate puts it back after each"
+        causes.append(f"the added statement changes the run: without it the replay is identical ({remedy})")
+    for path, why in found.loaded_elsewhere:
+        causes.append(f"other code ran: {path} was not loaded from the recorded source ({why})")
+    if evidence.changed_inputs:
+        some = ", ".join(evidence.changed_inputs[:5]) + (" and others" if len(evidence.changed_inputs) > 5 else "")
+        causes.append(f"an input is not what it was: {some}")
+    if evidence.inexact:
+        causes.append(f"it cannot be bit-exact here: {'; '.join(evidence.inexact)}")
+    if evidence.environment:
+        causes.append(f"the environment is another: {'; '.join(evidence.environment)}")
+    if changed:
+        return causes
+    if evidence.again is not None and _differ(found, evidence.again):
+        causes.append(_race(found))
+    streams = sorted(root for root in found.roots if root.startswith("stream/"))
+    if evidence.unseeded:
+        causes.append(f"random numbers that nobody seeded: the first state of {', '.join(evidence.unseeded)} was not recorded")
+    elif streams and _streams_first(found):
+        causes.append(f"another number of random draws: the first thing that differs is {streams[0].removeprefix('stream/')}")
+    if evidence.rung != "start" and (found.lacking or found.inexact):
+        lacks = ", ".join(sorted(found.lacking)[:5]) or found.inexact[0]
+        causes.append(f"the stored states do not hold everything: {lacks}")
+    return causes or [_unknown(evidence)]
+
+
+def _unknown(evidence: Evidence) -> str:
+    if evidence.rung == "start":
+        return (
+            "the program does not repeat itself even from its start: an unseeded generator, threads that race, the clock, "
+            "or something outside that it reads"
+        )
+    return "what was put back is not all that the program uses, or the program does not repeat itself: a replay from the start tells which"
+
+
+def _race(found: Comparison) -> str:
+    before = any(not roots for _, roots in found.states_at)
+    clean = "the state before was identical, and " if before else ""
+    return f"the program does not repeat itself: {clean}two replays differ from each other (threads that race, or the clock)"
+
+
+def _differ(one: Comparison, other: Comparison) -> bool:
+    """Whether two replays came out otherwise."""
+    return [(d.name, d.path, d.replayed) for d in one.differences] != [(d.name, d.path, d.replayed) for d in other.differences]
+
+
+def _streams_first(found: Comparison) -> bool:
+    kinds = [which for _, _, which in sorted(found.met)]
+    return bool(kinds) and kinds[0].startswith("stream/")
