@@ -12,7 +12,7 @@ from rearview import session
 
 if TYPE_CHECKING:
     from rearview.catalog.runs import RunInfo
-    from rearview.record.lifecycle import RunContext
+    from rearview.record.explicit import RunContext
 
 T = TypeVar("T")
 
@@ -134,14 +134,14 @@ def run(
     The others are settings of its checkpoints, for this run alone.
     """
     with session.lock:
-        from rearview.record import lifecycle
+        from rearview.record import explicit
 
     listed = [tags] if isinstance(tags, str) else list(tags)
     for what, text in (("name", name), ("notes", notes), *(("tags", tag) for tag in listed)):
         if not (isinstance(text, str) or (text is None and what != "tags")):
             raise TypeError(f"rv.run takes text as {what}, not {type(text).__name__}")
     settings = {"eps": eps, "every": every, "risk": risk, "keep": keep, "peak": peak, "checkpoints": checkpoints}
-    return lifecycle.run_explicitly(name, listed, notes, settings)
+    return explicit.run_explicitly(name, listed, notes, settings)
 
 
 def _check_name(call: str, name: object) -> None:

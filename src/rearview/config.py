@@ -49,11 +49,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("risk", 900.0, "REARVIEW_RISK", "seconds of work that may be lost to a kill inside a long loop, if eps allows"),
     Setting("keep", "everything", "REARVIEW_KEEP", "checkpoints to keep: everything, peak-and-end, every:N, newest:K, budget:SIZE"),
     Setting("peak", "", "REARVIEW_PEAK", "what is best for `keep = peak-and-end`: max:NAME or min:NAME"),
+    Setting("volatile", (), "REARVIEW_VOLATILE", "names and variables that differ from one execution to the next: times, speeds, paths"),
     Setting("query_timeout", 30.0, "REARVIEW_QUERY_TIMEOUT", "seconds a query may take"),
 )
 
-NOT_SETTINGS = ("REARVIEW_DIR", "REARVIEW_RUN", "REARVIEW_RESUME", "REARVIEW_DEBUG")
-"""Variables of ours that are no settings: where the store is, the mark a run leaves for its children, what is to be resumed, tracebacks."""
+NOT_SETTINGS = ("REARVIEW_DIR", "REARVIEW_RUN", "REARVIEW_RESUME", "REARVIEW_REPLAY", "REARVIEW_UNIT", "REARVIEW_DEBUG")
+"""Variables of ours that are no settings: where the store is, the mark a run leaves for its children, what is resumed or replayed, tracebacks."""
 
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rearview.record import boundaries, loops
@@ -31,6 +31,7 @@ class Level:
     """The iterator over it."""
     birth: Any
     """What the random streams were when that was made."""
+    began_s: float = field(default_factory=time.perf_counter)
     item: Any = None
     """What the iteration is about, where it cannot be had again by counting. The program holds it as well."""
 
@@ -50,11 +51,17 @@ class Following:
         self._block_taken = False
         self._lost_s = 0.0
         """Spent on checkpoints in this iteration."""
+        self._nested_s = 0.0
+        """Spent in the nested block that was kept, or could have been."""
         keeping.main_begins(scope, self.period)
         self._began_with = streams.take()
         """The random streams at the beginning of the iteration: what runs in it before a place inside draws the same again."""
         self._began_s = time.perf_counter()
         self._announce()
+
+    def iteration_begins(self) -> None:
+        """The random streams are those that the iteration begins with."""
+        self._began_with = streams.take()
 
     def restored(self, seconds: float) -> None:
         """The state of a checkpoint was put back here."""
@@ -76,7 +83,12 @@ class Following:
         """A nested loop was left in order. The first one of an iteration is the one that counts."""
         if not self._block_ended:
             self._block_ended = True
+            self._nested_s = time.perf_counter() - nested.began_s
             self._block_taken = self._due() and self._take(boundaries.BLOCK, [self.main, nested], ending)
+
+    def block_was_put_back(self) -> None:
+        """The nested block of this iteration was not run: its end state is there, and the end of the iteration is looked at."""
+        self._block_ended = self._block_taken = True
 
     def nested_advanced(self, nested: Level) -> None:
         """An iteration of a nested loop ended."""
@@ -106,9 +118,11 @@ class Following:
         return time.perf_counter() - self._began_s - self._lost_s
 
     def _ran(self) -> None:
-        self.period.ran(self._running_s())
+        seconds = self._running_s()
+        self.period.ran(seconds)
+        self._keeping.iteration_ran(self.main.node, seconds, self._nested_s)
         self._began_s = time.perf_counter()
-        self._lost_s = 0.0
+        self._lost_s = self._nested_s = 0.0
         self._announce()
 
     def _due(self) -> bool:

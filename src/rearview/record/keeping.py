@@ -10,7 +10,7 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from rearview.record import staging
+from rearview.record import environment, staging
 from rearview.record.agreement import Agreement
 from rearview.record.boundaries import Boundary
 from rearview.record.cadence import AdaptivePeriod
@@ -21,6 +21,7 @@ from rearview.record.reserve import Reserve
 from rearview.record.say import say
 from rearview.record.scope import Roots, Scope
 from rearview.record.thinning import Thinning
+from rearview.record.timing import Timing
 from rearview.state import positions, streams
 from rearview.state.capture import Captured, capture
 from rearview.store.manifests import Manifest
@@ -59,6 +60,11 @@ class Keeping:
         self._current: tuple[Node, int] | None = None
         """The iteration at whose end the last checkpoint was taken."""
         self._said: set[str] = set()
+        self._told_environment = False
+        self._timing: Timing | None = None
+        self._timed: Node | None = None
+        self._blocks = 0
+        """Main blocks so far whose iterations were timed."""
 
     @property
     def decides_ahead(self) -> bool:
@@ -89,6 +95,9 @@ class Keeping:
     def main_begins(self, scope: Scope, period: AdaptivePeriod) -> None:
         """The main loop is about to begin: what is there now says how large a checkpoint will be, at the least."""
         self.outputs.loop_begins()
+        if not self._told_environment:  # a run that is killed never comes to its end, where this is told as well
+            self._told_environment = True
+            self.recorder.fact("environment", **environment.at_end())
         self.grows = period.k == 0
         if self.grows:
             self._expect(scope, period)
@@ -223,6 +232,20 @@ class Keeping:
             elif not is_void(job.problem):
                 self._stop(job.problem)
 
+    def iteration_ran(self, node: Node, seconds: float, nested_s: float) -> None:
+        """A main iteration is over: what it took is noted, a batch at a time, for whoever predicts what running it again takes."""
+        if self._timing is None or not self._timing.goes_on(node):
+            self._note_timing()
+            self._blocks += node is not self._timed
+            self._timed, self._timing = node, Timing(node, self._blocks - 1)
+        if self._timing.add(seconds, nested_s):
+            self._note_timing()
+
+    def _note_timing(self) -> None:
+        timing, self._timing = self._timing, None
+        if timing is not None:
+            self.recorder.fact("timing", **timing.facts())
+
     def _stop(self, problem: Exception | None) -> None:
         if not self.stopped:
             self.stopped = True
@@ -231,6 +254,7 @@ class Keeping:
 
     def account(self, block: str, period: AdaptivePeriod) -> None:
         """What the checkpoints of a block have cost so far, for `rearview show`."""
+        self._note_timing()
         self._account_results()
         figures = {"M": period.M, "C": period.C, "c": period.c, "share": period.share, "eps": period.eps, "every": self.settings["every"]}
         self.recorder.fact("cadence", block=block, **figures, **period.to_plain())

@@ -10,6 +10,7 @@ if not sys.flags.safe_path:
     sys.path.pop(0)  # the folder of this file, before anything else is imported
 
 import atexit
+import importlib
 import json
 import os
 import signal
@@ -17,7 +18,11 @@ from importlib.machinery import SourceFileLoader
 from types import ModuleType, TracebackType
 from typing import Any
 
+_UNIT = "REARVIEW_UNIT"
+"""Set for a worker of a replay."""
 _interrupted = False
+_inside: Any = str
+"""Where the program finds a path of the recorded run: a replay may give it copies."""
 _code: Any = None
 """The recorded source that runs, if it is not that on disk."""
 
@@ -86,6 +91,7 @@ def _execute(target: str, is_module: bool, arguments: list[str]) -> None:
     from rearview.record import firsts
 
     wishes = json.loads(sys.argv[1])
+    target = target if is_module else _inside(target)
     sys.argv[:] = ["-m" if is_module else target, *arguments]
     sys.orig_argv[:] = wishes.pop("interpreter") + (["-m", target] if is_module else [target]) + arguments
     given.hand_over(wishes.pop("arg"))
@@ -109,7 +115,8 @@ def _execute(target: str, is_module: bool, arguments: list[str]) -> None:
     module = _main_module(path, loader)
     firsts.take_script(path, source)
     _prepare(wishes)
-    exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+    compiled = compile(source, path, "exec", dont_inherit=True) if loader is None else loader.source_to_code(source, path)
+    exec(compiled, module.__dict__)  # noqa: S102
 
 
 def _use_recorded(wishes: dict[str, Any]) -> None:
@@ -122,7 +129,7 @@ def _use_recorded(wishes: dict[str, Any]) -> None:
         from rearview.store.layout import Store
 
         store = Store(Path(wishes["store"]))
-        _code = recorded_code.RecordedCode(store, wishes["version"], Path(wishes.pop("project")))
+        _code = recorded_code.RecordedCode(store, wishes["version"], Path(_inside(wishes.pop("project"))))
         if _code.is_needed:
             _code.install()
             spawned_code.pass_on(_code, store)
@@ -187,11 +194,13 @@ def _find_spec(name: str) -> Any:
 
 def main() -> None:
     """Become the script."""
-    global _interrupted  # noqa: PLW0603
+    global _interrupted, _inside  # noqa: PLW0603
     atexit.register(_die_as_interrupted)  # first, so that it runs last
     _die_with_parent()
     from rearview.record import lifecycle  # importing rearview looks at what cannot be learned later
 
+    if _UNIT in os.environ:  # by name: recording must not know of replays
+        _inside = importlib.import_module("rearview.replay.worker").enter(lambda: _code)
     mode, target, *arguments = sys.argv[2:]
     try:
         try:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
+from typing import Protocol
 
 from rearview import config, session
 from rearview.errors import CheckpointError, ConfigError, NewerFormat, RearviewError, UsageError
@@ -23,10 +23,23 @@ from rearview.record.open_runs import OpenRun, OpenRuns
 from rearview.record.recorder import Recorder
 from rearview.record.say import say
 from rearview.record.trouble import is_ours
-from rearview.store import runs
+from rearview.store import processes, runs
 from rearview.store.layout import Store, derived_run_id
 
-_open = OpenRuns()
+
+class Stage(Protocol):
+    """A replay: which run of this process it is of, and who records that, where."""
+
+    store: Store
+    run: RunId
+    place: int
+    recorder: type[Recorder]
+
+    def begun(self, recorder: Recorder) -> None:
+        """The run has begun."""
+
+
+opened = OpenRuns()
 _place = 0
 """Runs begun before the next one, in this process and in those it was forked from."""
 _place_at_fork = 0
@@ -39,16 +52,21 @@ _launched: process.Moment | None = None
 """When the launcher began: the first run begins there too."""
 _to_resume: handshake.Handshake | None = None
 """What `rv.resume` found, for the first run."""
+stage: Stage | None = None
+"""Set in a worker of a replay."""
 _wishes: dict[str, object] = {}
 """Name and tags given to `rearview run`, for the first run."""
 
 
+_ON_STAGE: dict[str, object] = {"checkpoints": True, "quiet": True}
+
+
 def _recorders() -> list[Recorder]:
-    return [run.recorder for run in _open.runs]
+    return [run.recorder for run in opened.runs]
 
 
 def _errands(recorder: Recorder) -> None:
-    for run in list(_open.runs):
+    for run in list(opened.runs):
         if run.recorder is recorder:
             notes.keep_up_quietly(run)
 
@@ -57,8 +75,10 @@ _keeper = Keeper(_recorders, _errands)
 
 
 def rest() -> None:
-    """Bring the threads of this process to rest, as before a fork. The next record, or checkpoint, starts them again."""
-    for run in _open.runs:
+    """Bring our threads to rest, as before a fork; what is asked of them next starts them again. Not with the session's lock held."""
+    if (background := sys.modules.get("rearview.record.background")) is not None:  # only if the program uses it
+        background.rest_all()
+    for run in opened.runs:
         if run.recorder.keeping is not None:
             run.recorder.keeping.materializer.rest()
     _keeper.rest()
@@ -66,7 +86,7 @@ def rest() -> None:
 
 def current() -> OpenRun | None:
     """The open run that this thread or task is in."""
-    return _open.here()
+    return opened.here()
 
 
 def prepare(wishes: dict[str, object]) -> Path | None:
@@ -128,7 +148,7 @@ def _begin(  # noqa: PLR0912, PLR0915
     explicit: bool, name: str | None, tags: Sequence[str], notes_text: str | None, settings: Mapping[str, object]
 ) -> OpenRun | None:
     global _place, _prepared, _mark_before  # noqa: PLW0603
-    around = _open.here()
+    around = opened.here()
     from_parent = process.inherited(os.environ)
     spawned = process.spawned_number(from_parent.process) if from_parent else None
     shake = _handshake()
@@ -140,24 +160,29 @@ def _begin(  # noqa: PLR0912, PLR0915
         ground = beginning.ground(source.program(), take=not joined, store_root=at)
     if ground is None:
         return None
+    staged = stage if stage is not None and _place == stage.place and not joined else None
+    if stage is not None and not joined:
+        ground = replace(ground, store=stage.store, snapshot=None, settings=config.overlaid(ground.settings, _ON_STAGE, "replay"))
     launch = process.launch_of(os.environ, firsts.launcher or os.getppid())
     if launch is not None and from_parent is not None and from_parent.launch == launch.key and around is None:
         launch = None  # a program started by a rank is no rank
     if joined and from_parent and spawned:
         run_id, number = from_parent.run, spawned
         arguments.join(runs.read_run(ground.store, run_id).get("given"))
+    elif staged is not None:
+        run_id, number = staged.run, ProcessNumber(MAIN_PROCESS)
     elif shake is not None and not shake.is_new_run:
         run_id, number = shake.run, ProcessNumber(str(launch.rank) if launch else MAIN_PROCESS)
     else:
         run_id, number = _identify(ground.store, launch, explicit)
-    recorder = Recorder(
-        ground.store, run_id, number, process.identity(), arguments.given(),
+    recorder = (staged.recorder if staged else Recorder)(
+        ground.store, run_id, number, processes.identity(), arguments.given(),
         rank=launch.rank if launch else None, world=launch.world if launch else None, sync_always=ground.settings["sync"] == "always",
         began=began, attempt=shake.attempt or 1 if shake else 1,
     )  # fmt: skip
     ground = replace(ground, settings=config.overlaid(ground.settings, settings, "rv.run"))
     recorder.project, recorder.settings = ground.project, ground.settings
-    if not joined and (shake is None or shake.is_new_run):
+    if not joined and staged is None and (shake is None or shake.is_new_run):
         wished = _wished(name, tags, notes_text) | _own_policy(ground.settings)
         known = around.recorder if around else from_parent
         parent = (known.run, known.process) if known else None
@@ -172,9 +197,9 @@ def _begin(  # noqa: PLR0912, PLR0915
     recorder.process = ProcessNumber(recorder.journal.writer)
     mark = process.mark(run_id, recorder.process, launch.key if launch else "", ground.store.root)
     run = OpenRun(recorder, ground.project, ground.settings, None if joined else ground.snapshot, joined, explicit, mark)
-    if not _open.runs:
+    if not opened.runs:
         _mark_before = os.environ.get(process.VARIABLE)
-    _open.add(run)
+    opened.add(run)
     os.environ[process.VARIABLE] = mark
     if ground.snapshot is not None:
         _keeper.to_sync += [*ground.snapshot.written, *{path.parent for path in ground.snapshot.written}]
@@ -184,12 +209,14 @@ def _begin(  # noqa: PLR0912, PLR0915
         notes.at_start(run)
         beginning.greet(ground, run.settings["quiet"])
     recorder.fact("streams", **environment.streams(firsts.python_random))
+    if staged is not None:
+        staged.begun(recorder)
     if shake is not None:
         from rearview.record import reaching
 
         reaching.begin(recorder, shake)
     recorder.flush()
-    session.active = _open.session()
+    session.active = opened.session()
     return run
 
 
@@ -205,12 +232,8 @@ def _wished(name: str | None, tags: Sequence[str], notes_text: str | None) -> di
     told = dict(_wishes)
     _wishes.clear()
     more = told.get("tags")
-    return {
-        "name": name or told.get("name"),
-        "tags": [*tags, *(more if isinstance(more, list) else ())],
-        "notes": notes_text or told.get("notes"),
-        "key": told.get("key"),
-    }
+    every = [*tags, *(more if isinstance(more, list) else ())]
+    return {"name": name or told.get("name"), "tags": every, "notes": notes_text or told.get("notes"), "key": told.get("key")}
 
 
 def _own_policy(settings: config.Settings) -> dict[str, object]:
@@ -226,7 +249,7 @@ def resume(key: str | None) -> bool:
             if _place:
                 raise UsageError("rv.resume() comes first: before any other call that records")
             return False
-        if handshake.VARIABLE not in os.environ and not config.recording_is_off(os.environ):
+        if stage is None and handshake.VARIABLE not in os.environ and not config.recording_is_off(os.environ):
             from rearview.record import resuming
 
             _prepared = _prepared or beginning.ground(source.program(), take=True)
@@ -261,7 +284,7 @@ def finish(run: OpenRun, how: str, error: BaseException | None = None, exit_code
     with session.lock:
         if not run.is_open:
             return
-        for inner in _open.inside(run):
+        for inner in opened.inside(run):
             finish(inner, "finished")
         recorder = run.recorder
         if recorder.keeping is not None:
@@ -270,10 +293,10 @@ def finish(run: OpenRun, how: str, error: BaseException | None = None, exit_code
             recorder.reach.ended()
         notes.at_end(run)
         recorder.end(how, exit_code=exit_code, **endings.of(error))
-        _open.remove(run)
-        _set_mark(_open.runs[-1].mark if _open.runs else _mark_before)
-        session.active = _open.session()
-        if not _open.runs:
+        opened.remove(run)
+        _set_mark(opened.runs[-1].mark if opened.runs else _mark_before)
+        session.active = opened.session()
+        if not opened.runs:
             _keeper.rest()
             _keeper.sync_files()
         notes.farewell(run, how, error)
@@ -302,8 +325,8 @@ def at_exit() -> None:
         error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     if _outcome is not None and _place == 0 and not firsts.fork_path:
         begin(explicit=False)  # `rearview run` of a script that never called us is a run too
-    while _open.runs:
-        finish(_open.runs[-1], "failed" if error is not None or exit_code else "finished", error, exit_code)
+    while opened.runs:
+        finish(opened.runs[-1], "failed" if error is not None or exit_code else "finished", error, exit_code)
     if _place and not firsts.fork_path:
         for sentence in arguments.given().unasked():
             say(sentence)
@@ -315,14 +338,14 @@ def at_exit() -> None:
 
 def _before_fork() -> None:
     _keeper.hold()  # no thread of ours in a forking process
-    if _open.runs:
+    if opened.runs:
         _keeper.keep()
-    for run in _open.runs:
+    for run in opened.runs:
         run.recorder.lock.acquire()
 
 
 def _after_fork_in_parent() -> None:
-    for run in reversed(_open.runs):
+    for run in reversed(opened.runs):
         run.recorder.lock.release()
         tick(run.recorder)  # makes the next record start the keeper again
     _keeper.release()
@@ -332,69 +355,16 @@ def _after_fork_in_child() -> None:
     global _place_at_fork  # noqa: PLW0603
     _place_at_fork = _place
     _keeper.forget()
-    who = process.identity()
-    for run in _open.runs:
+    who = processes.identity()
+    for run in opened.runs:
         run.joined = True
         run.snapshot = None
         recorder = run.recorder
         recorder.after_fork_in_child(ProcessNumber(f"{recorder.process}.{firsts.fork_path[-1]}"), who)
         before = process.inherited({process.VARIABLE: run.mark})
         run.mark = process.mark(recorder.run, recorder.process, before.launch if before else "", recorder.store.root)
-    if _open.runs:
-        os.environ[process.VARIABLE] = _open.runs[-1].mark
+    if opened.runs:
+        os.environ[process.VARIABLE] = opened.runs[-1].mark
 
 
 firsts.on_fork = firsts.OnFork(_before_fork, _after_fork_in_parent, _after_fork_in_child)
-
-
-# -- rv.run ----------------------------------------------------------------------------------------------------------
-
-
-class RunContext:
-    """What `rv.run(...)` returns: the run has begun; leaving the `with` ends it."""
-
-    def __init__(self, run: OpenRun | None) -> None:
-        self._run = run
-        self._silent = run is None and bool(_open.runs)
-        """It could not begin inside another run: what is logged in it is not the other's."""
-        if self._silent:
-            session.active = Off()
-
-    @property
-    def id(self) -> str | None:
-        """The run's id; None when recording is off."""
-        return self._run.recorder.run if self._run else None
-
-    def __enter__(self) -> RunContext:
-        if self._run is not None:
-            self._run.entered = True
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.end(error)
-
-    def end(self, error: BaseException | None = None) -> None:
-        """End the run now."""
-        if self._silent:
-            self._silent = False
-            session.active = _open.session()
-        if self._run is None:
-            return
-        if isinstance(error, SystemExit):  # leaving the program is no failure by itself
-            code = error.code if isinstance(error.code, int) else int(error.code is not None)
-            finish(self._run, "failed" if code else "finished", None, code)
-        else:
-            finish(self._run, "finished" if error is None else "failed", error)
-
-    def __repr__(self) -> str:
-        return f"<rearview run {self.id or 'off'}>"
-
-
-def run_explicitly(name: str | None, tags: Sequence[str], notes_text: str | None, settings: Mapping[str, object]) -> RunContext:
-    """Begin an explicit run; one that is open here and not in a `with` ends first."""
-    with session.lock:
-        before = _open.here()
-        while before is not None and not before.entered and (before.explicit or source.ipython() is not None):
-            finish(before, "finished")
-            before = _open.here()
-    return RunContext(begin(explicit=True, name=name, tags=tags, notes_text=notes_text, settings=settings))

@@ -1,10 +1,9 @@
-"""Who this process is: its identity, its number in the run, the rank a launcher gave it, the run it was started from."""
+"""Who this process is in a run: its number, the rank a launcher gave it, the run it was started from."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import socket
 import sys
 import time
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from rearview.errors import Damaged
 from rearview.model import ProcessIdentity, ProcessNumber, RunId
-from rearview.store import atomic, frames, runs
+from rearview.store import atomic, frames, processes, runs
 from rearview.store.layout import Store
 
 VARIABLE = "REARVIEW_RUN"
@@ -22,29 +21,6 @@ VARIABLE = "REARVIEW_RUN"
 
 Moment = tuple[float, int]
 """The same moment by the wall clock (seconds) and by the monotonic one (nanoseconds)."""
-
-
-def boot_id() -> str:
-    """What changes at every boot; empty where the system does not tell."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def started_at(pid: int) -> float:
-    """When a process started, in clock ticks since boot; 0 where the system does not tell."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return 0.0
-    return float(text.rpartition(")")[2].split()[19])  # field 22; the command name may contain anything
-
-
-def identity() -> ProcessIdentity:
-    """This process, for good."""
-    pid = os.getpid()
-    return ProcessIdentity(socket.gethostname(), boot_id(), pid, started_at(pid) or time.time())
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +53,7 @@ def launch_of(environ: Mapping[str, str], parent: int) -> Launch | None:
         one_node = system != "slurm" and _one_node(environ, total)
         if one_node:
             # Ports and ids are reused from launch to launch; the launcher's own process is not.
-            parts += [socket.gethostname(), boot_id(), str(parent), str(started_at(parent))]
+            parts += [processes.host(), processes.boot_id(), str(parent), str(processes.start_ticks(parent) or 0)]
         key = hashlib.blake2b("|".join(parts).encode(), digest_size=8).hexdigest()
         return Launch(key, number, total, exact=one_node or system == "slurm")
     return None
@@ -109,8 +85,8 @@ def _going_on(store: Store, run: RunId) -> bool:
         newest = max(entry.stat().st_mtime for entry in os.scandir(store.run(run)))
     except (OSError, Damaged, KeyError, ValueError):
         return False
-    here = (who["host"], who["boot_id"]) == (socket.gethostname(), boot_id())
-    alive = here and started_at(who["pid"]) == who["started"]
+    here = (who["host"], who["boot_id"]) == (processes.host(), processes.boot_id())
+    alive = here and float(processes.start_ticks(who["pid"]) or 0) == who["started"]
     return alive or time.time() - newest < (_STILL_WARM_S if here else _TICKS_S)
 
 

@@ -12,7 +12,7 @@ import linecache
 import os
 import sys
 import tokenize
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import (
     BYTECODE_SUFFIXES,
@@ -26,7 +26,7 @@ from importlib.machinery import (
 )
 from importlib.util import spec_from_file_location
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from rearview.model import VersionId
@@ -67,6 +67,10 @@ def _differs(file: str | None, blob: str) -> bool:
     return snapshot.blob_id(data) != blob
 
 
+rewriting: Callable[[bytes, str], CodeType] | None = None
+"""How a replay compiles the program; every module of it then comes from the version."""
+
+
 class RecordedLoader(SourceFileLoader):
     """Loads a module from given bytes as if its file held them."""
 
@@ -79,6 +83,12 @@ class RecordedLoader(SourceFileLoader):
         if path != self.path:
             raise FileNotFoundError(path)
         return self._data
+
+    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> CodeType:  # type: ignore[override]
+        """Compile it; a replay rewrites it first."""
+        if rewriting is not None:
+            return rewriting(bytes(data), os.fspath(path))
+        return compile(data, path, "exec", dont_inherit=True, optimize=_optimize)
 
     def path_stats(self, path: str) -> Mapping[str, Any]:
         """Unknown: a cache is then neither read nor written."""
@@ -142,8 +152,8 @@ class RecordedCode(MetaPathFinder):
         """The folders that they are in or below, each with a slash at its end."""
         self.others: list[str] = []
         """Files of the version that differ and are no Python: they are left as they are."""
-        for path in differences(store, version, project):
-            if path.endswith(".py"):
+        for path in differences(store, version, project) if rewriting is None else self.blobs:
+            if path.endswith(".py") and _place(project, path) is not None:
                 self.files[_real(str(_place(project, path)))] = read.source(store, version, path)
             else:
                 self.others.append(path)

@@ -1,0 +1,185 @@
+"""In a worker: the state at each boundary that the record kept, digested and compared with it. Takes the place of `record.keeping`.
+
+Nothing is kept and nothing is decided about checkpoints; what was decided while recording says where to look. Also counts the main
+iterations: the worker's unit ends after the last of them.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rearview.record import staging
+from rearview.record.boundaries import Boundary
+from rearview.record.cadence import AdaptivePeriod
+from rearview.record.loops import Node
+from rearview.record.scope import Roots, Scope
+from rearview.state import positions, streams
+from rearview.state.capture import Captured, capture
+from rearview.state.digests import root_digests
+from rearview.store.manifests import Manifest
+from rearview.store.packs import ChunkRef, buffer_digest
+from rearview.store.packs.chunks import CHUNK_BYTES, digest
+
+if TYPE_CHECKING:
+    from rearview.record.recorder import Recorder
+
+_MOST_NAMED = 20
+"""So many differing roots are named; the others are counted."""
+
+Place = tuple[int, int]
+"""Which main block, in program order, and which of its iterations."""
+
+
+class KeptBoundaries:
+    """What the record kept of one process, by boundary; the newest attempt that came there counts."""
+
+    def __init__(self, found: Sequence[Manifest], restorable: Callable[[Manifest], bool]) -> None:
+        self._by_place: dict[tuple[str, str], Manifest] = {}
+        self._ends: dict[tuple[str, str, int], Manifest] = {}
+        """Of nested blocks that can be put back: by the place of the iteration they are in, name and occurrence."""
+        self.iterations: set[int] = set()
+        """Numbers of main iterations at whose end, or in which, anything was kept."""
+        for one in sorted(found, key=lambda one: one.name.order):
+            self._by_place[one.part, _key(one.path)] = one
+            self.iterations.add(one.path[min(int(one.stats.get("outside", 0)), len(one.path) - 1)][2])
+            if one.part == "block" and restorable(one):
+                self._ends[_key(one.path[:-1]), one.path[-1][0], one.path[-1][1]] = one
+
+    def at(self, part: str, path: Sequence[Sequence[Any]]) -> Manifest | None:
+        """The manifest of a boundary."""
+        return self._by_place.get((part, _key(path)))
+
+    def end_of(self, around: Sequence[Sequence[Any]], name: str, occurrence: int) -> Manifest | None:
+        """The end state of a nested block, if it can be put back; `around` is the path of the loops around it."""
+        return self._ends.get((_key(around), name, occurrence))
+
+
+def _key(path: Sequence[Sequence[Any]]) -> str:
+    """A place by its numbers: a value may be called anything."""
+    return "".join(f"{name!r}:{occurrence}:{iteration}/" for name, occurrence, iteration, *_ in path)
+
+
+class _AtRest:
+    """There is no writing thread."""
+
+    def rest(self) -> None:
+        """Nothing to do."""
+
+
+class Comparing:
+    """Follows the main loops of a replayed run, as `Keeping` does those of a recorded one."""
+
+    agreement = None
+    decides_ahead = False
+    grows = False
+    stopped = False
+    inside_due_at = math.inf
+
+    def __init__(
+        self, recorder: Recorder, kept: KeptBoundaries, *, first_block: int, ended: Callable[[Place], None], began: Callable[[int], None]
+    ) -> None:
+        self.recorder = recorder
+        self.kept = kept
+        self.materializer = _AtRest()
+        self._block = first_block - 1
+        self._ended = ended
+        """Told after each main iteration."""
+        self._began = began
+        """Told when a main loop begins."""
+        self._current: tuple[Node, int] | None = None
+
+    # -- what loops ask -------------------------------------------------------------------------------------------------
+
+    def period_of(self, block: str) -> AdaptivePeriod:
+        """Nobody asks it anything."""
+        return AdaptivePeriod()
+
+    def introduce(self, scope: Scope) -> None:
+        """What cannot be captured was said when it was recorded."""
+
+    def main_begins(self, scope: Scope, period: AdaptivePeriod) -> None:
+        """The next main block."""
+        self._block += 1
+        self._began(self._block)
+
+    def due(self, period: AdaptivePeriod, iteration: int, running_s: float) -> bool:
+        """Whether there may be something to compare with here."""
+        return iteration in self.kept.iterations
+
+    def affords(self, period: AdaptivePeriod, running_s: float = 0.0) -> bool:
+        """The end of the main loop is looked at like any other."""
+        return True
+
+    def inside_due(self, period: AdaptivePeriod, running_s: float) -> bool:
+        """Inside nested blocks nothing is compared: their ends are."""
+        return False
+
+    def last_is_current(self, node: Node) -> bool:
+        """Whether the end of the last iteration was compared already."""
+        return self._current == (node, node.iteration)
+
+    def take(self, boundary: Boundary, roots: Roots, period: AdaptivePeriod, *, began: float, second: bool = False) -> bool:
+        """A boundary: compare, if the record kept its digests."""
+        self._current = boundary.current
+        manifest = self.kept.at(boundary.part, boundary.path)
+        if manifest is not None:
+            roots["stream", "global"] = streams.take()
+            captured = capture(roots, adapters=[positions.Iterators()])
+            differ = differences(captured, manifest.roots)
+            self.recorder.fact(
+                "compared",
+                manifest=str(manifest.name),
+                part=manifest.part,
+                path=manifest.path,
+                roots=len(manifest.roots),
+                differ=differ[:_MOST_NAMED],
+                differing=len(differ),
+                lacks=len(manifest.missing),
+                seconds=time.perf_counter() - began,
+            )
+        return True
+
+    def iteration_ran(self, node: Node, seconds: float, nested_s: float) -> None:
+        """A main iteration is over."""
+        place = (self._block, node.iteration)
+        self.recorder.fact("iteration", block=self._block, iteration=node.iteration, seconds=seconds, nested_s=nested_s)
+        self._ended(place)
+
+    def account(self, block: str, period: AdaptivePeriod) -> None:
+        """Nothing was spent."""
+
+    def finish(self) -> None:
+        """Nothing is being written."""
+
+
+def differences(captured: Captured, recorded: Mapping[str, Sequence[Any]]) -> list[list[str | None]]:
+    """The roots of a recorded state that are another thing now, with both digests; None for one that is not there.
+
+    Only those that were recorded count: a probe may have brought names of its own, and what they share with the program's is the
+    program's.
+    """
+    keys = {"/".join(str(part) for part in key): key for key in captured.tree.roots}
+    wanted = [keys[text] for text in recorded if text in keys]
+    digests = root_digests(captured.tree, _buffer_digests(captured), only=wanted)
+    found: list[list[str | None]] = []
+    for text, (before, *_) in recorded.items():
+        now = digests[keys[text]] if text in keys else None
+        if now != before:
+            found.append([text, str(before), now])
+    return found
+
+
+def _buffer_digests(captured: Captured) -> list[bytes]:
+    far = [buffer for buffer in captured.buffers if not buffer.private and buffer.address == 0 and buffer.nbytes]
+    copies = dict(zip(map(id, far), staging.copy(far, staging.Arena()), strict=True)) if far else {}
+    digests = []
+    for buffer in captured.buffers:
+        view = copies[id(buffer)] if id(buffer) in copies else buffer.memory()
+        refs = [
+            ChunkRef(digest(view[at : at + CHUNK_BYTES]), len(view[at : at + CHUNK_BYTES])) for at in range(0, buffer.nbytes, CHUNK_BYTES)
+        ]
+        digests.append(bytes.fromhex(buffer_digest(refs)))
+    return digests

@@ -1,0 +1,241 @@
+"""In a worker: the session of a replayed program. It logs into the unit's own store, begins where the unit says, and ends there.
+
+The program finds loops, arguments and `rv.log` as it did when it was recorded. Must not know how units are planned or compared.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+from rearview.errors import CheckpointError
+from rearview.model import RunId
+from rearview.record import reaching
+from rearview.record.handshake import Handshake
+from rearview.record.keeping import Keeping
+from rearview.record.loops import Loop, Node
+from rearview.record.recorder import Recorder
+from rearview.replay import isolating
+from rearview.replay.comparing import Comparing, KeptBoundaries, Place
+from rearview.replay.sandbox_files import LaidOut
+from rearview.replay.units import Unit
+from rearview.store import layout, manifests
+from rearview.store.layout import Store
+from rearview.store.manifests import Manifest, ManifestName
+
+
+class ReplayRecorder(Recorder):
+    """Records what a replayed program logs. The run's own store is only read."""
+
+    unit: Unit
+    origin: Store
+    kept: KeptBoundaries
+    leaving: Callable[[], list[tuple[str, str]]]
+    """Asked at the end: project files that came from elsewhere, and why."""
+
+    def stage(self, unit: Unit, laid_out: LaidOut, leaving: Callable[[], list[tuple[str, str]]]) -> None:
+        """Take a unit on."""
+        self.unit = unit
+        self.origin = Store(Path(unit.store))
+        self.leaving = leaving
+        self.waiting: dict[int, Any] = {}
+        """By loop: what it iterates over, until it is decided whether it is run."""
+        self.broke = False
+        """A skipped loop had ended by break: its first item says so."""
+        self._in_prefix = unit.prefix and unit.start is not None
+        """On the way to the restore point, and what is logged counts."""
+        self._said: set[str] = set()
+        self.kept = KeptBoundaries(*_manifests(self.origin, unit.run, str(self.process)))
+        first = unit.first or unit.last
+        block = first[0] if first else 0
+        comparing: Any = Comparing(self, self.kept, first_block=block, ended=self._iteration_ended, began=self._main_begins)
+        keeping: Keeping = comparing  # what loops ask of it
+        self.keeping = keeping
+        if unit.start is not None:
+            shake = Handshake(self.origin.root, unit.run, 1, {str(self.process): unit.start}, laid_out.folder, laid_out.files)
+            reaching.begin(self, shake)
+        for sentence in laid_out.lost:
+            self.fact("lost_file", why=sentence)
+
+    # -- the session ----------------------------------------------------------------------------------------------------
+
+    def checkpointing(self, given: dict[str, object], frame: FrameType) -> AbstractContextManager[Any]:
+        """Loops inside are followed, and skipped where they may be."""
+        from rearview.replay.replaying import Replaying
+
+        return Replaying(self, given, frame)
+
+    def _log_any(self, node: Node, name: str, value: object, flags: int) -> None:
+        if self.reaching and self._in_prefix:
+            self.reaching = False
+            try:
+                super()._log_any(node, name, value, flags)
+            finally:
+                self.reaching = True
+        else:
+            super()._log_any(node, name, value, flags)
+
+    def prefix_is_over(self) -> None:
+        """The first main loop begins: from here on to the restore point nothing counts."""
+        if self._in_prefix:
+            self._in_prefix = False
+            self.root.heads.clear()
+
+    def inexact(self, manifest: Manifest, sentences: Sequence[str]) -> None:
+        """What a state could not bring back exactly."""
+        for sentence in sentences:
+            if sentence not in self._said:
+                self._said.add(sentence)
+                self.fact("inexact", manifest=str(manifest.name), why=sentence)
+
+    def end(self, how: str, **facts: object) -> None:
+        """The program ended, or its unit did."""
+        for path, why in self.leaving():
+            self.fact("loaded_elsewhere", path=path, why=why)
+        super().end(how, **facts)
+
+    # -- where it ends ---------------------------------------------------------------------------------------------------
+
+    def _main_begins(self, block: int) -> None:
+        self.prefix_is_over()
+        if self.unit.last is None and not self.unit.to_end and not self.reaching:
+            self._stop("prefix")
+
+    def _iteration_ended(self, place: Place) -> None:
+        if not self.unit.to_end and self.unit.last is not None and place >= self.unit.last:
+            self._stop("last")
+
+    def _stop(self, why: str) -> None:
+        """What was asked for has been run: end the process here. Nothing of the program's own clean-up belongs to the question."""
+        self.fact("unit_done", why=why)
+        self.end("finished")
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError, AttributeError):
+                pass
+        os._exit(0)
+
+
+def _manifests(store: Store, run: RunId, process: str) -> tuple[list[Manifest], Callable[[Manifest], bool]]:
+    found = [one for group in manifests.grouped(store, run) if group.whole for one in group.members if str(one.process) == process]
+    thinned = manifests.marked(store, run, manifests.THINNED)
+    return found, lambda one: str(one.name) not in thinned
+
+
+def read_manifest(store: Store, run: RunId, text: str) -> Manifest:
+    """A manifest of a run by the text of its name."""
+    name = ManifestName.parse(run, text + manifests.SUFFIX)
+    if name is None:
+        raise CheckpointError(f"{text!r} is not the name of a checkpoint of run {run}")
+    return manifests.read(store, name)
+
+
+class Stage:
+    """Where the run that is replayed goes (`record.lifecycle`)."""
+
+    def __init__(self, unit: Unit, place: int, laid_out: LaidOut, leaving: Callable[[], list[tuple[str, str]]]) -> None:
+        self.unit = unit
+        self.run = unit.run
+        self.place = place
+        """Which of the runs of its process it was."""
+        self.recorder: type[Recorder] = ReplayRecorder
+        self._leaving = leaving
+        self._laid_out = laid_out
+        self.store = scratch_store(unit)
+        self._probes = _Probes(unit)
+        install(self._probes, lambda: self._current)
+        self._current: ReplayRecorder | None = None
+
+    def begun(self, recorder: Recorder) -> None:
+        """The run has begun."""
+        assert isinstance(recorder, ReplayRecorder)
+        recorder.stage(self.unit, self._laid_out, self._leaving)
+        self._current = self._probes.recorder = recorder
+
+
+def scratch_store(unit: Unit) -> Store:
+    """The store that takes what the worker logs, with the run's own `run.json` in it."""
+    store = layout.create(Path(unit.scratch) / "store")
+    folder = store.run(unit.run)
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(Store(Path(unit.store)).run(unit.run) / "run.json", folder / "run.json")
+    return store
+
+
+# -- what the rewritten program calls -------------------------------------------------------------------------------------
+
+
+class _Probes:
+    """Statements added in hindsight: what fails in one is its own fault, and is said so."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+        self.recorder: ReplayRecorder | None = None
+
+    def __call__(self, index: int) -> _Probe:
+        return _Probe(self, index)
+
+    def failed(self, index: int, error: BaseException) -> None:
+        """A probe raised."""
+        probe = self._unit.probes[index] if index < len(self._unit.probes) else {}
+        if self.recorder is not None and isinstance(error, Exception):
+            trace = "".join(traceback.format_exception(error))
+            self.recorder.fact(
+                "probe_failed", file=probe.get("file"), line=probe.get("line"), text=probe.get("text"), traceback=trace,
+                error=f"{type(error).__name__}: {error}",
+            )  # fmt: skip
+            self.recorder.flush()
+
+    def isolates(self) -> bool:
+        """Whether the state is put back after each probe."""
+        return self._unit.isolate and self.recorder is not None and self.recorder.guard is not None
+
+
+class _Probe:
+    """One execution of a probe."""
+
+    __slots__ = ("_held", "_index", "_probes")
+
+    def __init__(self, probes: _Probes, index: int) -> None:
+        self._probes = probes
+        self._index = index
+        self._held: Any = None
+
+    def __enter__(self) -> None:
+        if self._probes.isolates():
+            assert self._probes.recorder is not None
+            self._held = isolating.hold(self._probes.recorder)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            self._probes.failed(self._index, error)
+        if self._held is not None:
+            self._held()
+
+
+def install(probes: _Probes, current: Callable[[], ReplayRecorder | None]) -> None:
+    """Give the rewritten program the names it calls. In `builtins`: modules of the program keep the names they had."""
+
+    def in_for(loop: Any, has_else: bool = False) -> Any:
+        if isinstance(loop, Loop):
+            loop.in_for, loop.has_else = True, has_else
+        return loop
+
+    def broke() -> bool:
+        recorder = current()
+        if recorder is None or not recorder.broke:
+            return False
+        recorder.broke = False
+        return True
+
+    names: dict[str, object] = {"__rearview_for__": in_for, "__rearview_broke__": broke, "__rearview_probe__": probes}
+    vars(builtins).update(names)

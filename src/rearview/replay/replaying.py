@@ -1,0 +1,78 @@
+"""In a worker: the guard of loops inside `rv.checkpointing`. A nested block whose end state was kept is put back instead of run.
+
+What it leaves is what a block that was run leaves: the state of the program, variables of the frames around it, positions, random
+streams. What cannot be put back is run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rearview.errors import Damaged, NotFound, RestoreRefused
+from rearview.record import boundaries, loops
+from rearview.record.checkpointing import Checkpointing
+from rearview.record.kept import Kept
+from rearview.record.loops import LoopIterator, Node
+from rearview.store.manifests import Manifest
+
+if TYPE_CHECKING:
+    from rearview.replay.replayer import ReplayRecorder
+
+_NOTHING = object()
+_BREAK = "break"
+
+
+class Replaying(Checkpointing):
+    """Follows the loops inside as while recording, and skips the nested ones that it may."""
+
+    _recorder: ReplayRecorder
+
+    def iterator(self, loop: LoopIterator, source: Any) -> Iterator[Any]:
+        """A loop that may be skipped is not iterated over before that is decided."""
+        if not self._recorder.reaching and self._may_be_put_back(loop):
+            self._recorder.waiting[id(loop)] = source
+            return iter(())
+        return super().iterator(loop, source)
+
+    def entered(self, loop: LoopIterator, node: Node) -> None:
+        """Decide: put its end state back, or run it."""
+        source = self._recorder.waiting.pop(id(loop), _NOTHING)
+        if source is _NOTHING:
+            super().entered(loop, node)
+            return
+        around = boundaries.chain(node)[1:-1]
+        manifest = self._recorder.kept.end_of(
+            [[one.name, one.occurrence, one.iteration] for one in around], node.name, node.occurrence
+        )
+        if manifest is not None and self._put_back(loop, manifest):
+            return
+        loop.go_to(0, super().iterator(loop, source))
+        super().entered(loop, node)
+
+    def _may_be_put_back(self, loop: LoopIterator) -> bool:
+        unit, followed = self._recorder.unit, self._following
+        if not unit.skip or not loop.in_for or loop.name in unit.runs_inside or followed is None:
+            return False
+        return followed.main.node.open and loops.current.get() is followed.main.node
+
+    def _put_back(self, loop: LoopIterator, manifest: Manifest) -> bool:
+        """Whether the end state of the block could be put back; nothing was touched if not."""
+        began = time.perf_counter()
+        recorder = self._recorder
+        try:
+            kept = Kept(recorder.origin, manifest, lambda said: recorder.inexact(manifest, said))
+            kept.put_back(self.scope)
+        except (Damaged, NotFound, RestoreRefused) as problem:
+            recorder.fact("run_instead", manifest=str(manifest.name), why=str(problem))
+            return False
+        last = manifest.path[-1][2]
+        broke = manifest.ending == _BREAK and loop.has_else
+        recorder.broke = broke
+        loop.go_to(last + 1 - broke, iter((None,) if broke else ()))
+        kept.put_streams_back()
+        assert self._following is not None
+        self._following.block_was_put_back()
+        recorder.fact("put_back", manifest=str(manifest.name), seconds=time.perf_counter() - began, bytes=manifest.size_bytes)
+        return True

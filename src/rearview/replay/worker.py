@@ -1,0 +1,94 @@
+"""A worker of a replay, before it becomes the program: protected, with the recorded streams, the probed source and a stage.
+
+Called by the launcher (`record/launch.py`) at the very start of the process, while it has one thread and nothing of the user's is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from rearview.model import RunId
+from rearview.record import firsts, lifecycle, past, recorded_code, source
+from rearview.record.past import facts_in
+from rearview.replay import sandbox, sandbox_files, units
+from rearview.replay.replayer import Stage, read_manifest
+from rearview.replay.sandbox import Spec
+from rearview.replay.units import Unit
+from rearview.store.journal import parts_of
+from rearview.store.layout import Store
+
+
+def enter(code: Callable[[], Any]) -> Callable[[str], str]:
+    """Prepare this process for its unit; where the program finds a path of the recorded run.
+
+    `code` gives the recorded source once that is installed.
+    """
+    unit = units.read(Path(os.environ.pop(units.VARIABLE)))
+    os.environ[units.IN_REPLAY] = "1"
+    store = Store(Path(unit.store))
+    known = past.look(store, unit.run)
+    spec = Spec(Path(unit.project), Path(unit.scratch), Path.cwd(), sandbox_files.written(known, Path(unit.project)), store.root)
+    protection = sandbox.enter(spec)
+    start = None if unit.start is None else read_manifest(store, unit.run, unit.start)
+    laid_out = sandbox_files.lay_out(store, spec, protection, known, None if start is None else start.files)
+    project = Path(protection.inside(os.path.realpath(unit.project), spec.project))
+    _rewrite(unit, project)
+    put_streams_back(first_streams(store, unit.run))
+    place = int(known.facts.get("place") or 0)
+    lifecycle.stage = Stage(unit, place, laid_out, lambda: _from_elsewhere(code()))
+    return lambda path: protection.inside(os.path.realpath(path), spec.project) if protection.work is not None else path
+
+
+def _rewrite(unit: Unit, project: Path) -> None:
+    """Every module of the program comes from the probed version, and is rewritten on its way."""
+    from rearview.instrument import rewrite
+
+    by_file: dict[str, list[tuple[int, int]]] = {}
+    for index, probe in enumerate(unit.probes):
+        by_file.setdefault(str(probe["file"]), []).append((int(probe["line"]), index))
+
+    def compiled(data: bytes, path: str) -> CodeType:
+        return rewrite.compile_rewritten(data, path, by_file.get(source.tree_path(project, path), ()))
+
+    recorded_code.rewriting = compiled
+
+
+def _from_elsewhere(code: Any) -> list[tuple[str, str]]:
+    """Project files that were loaded with other bytes than the version has, and why."""
+    return [] if code is None else recorded_code.deviations(code.blobs, code.project)
+
+
+# -- the first states of the random streams -------------------------------------------------------------------------------
+
+
+def first_streams(store: Store, run: RunId) -> dict[str, Any]:
+    """What the run noted about its random streams when it began."""
+    for name, path in sorted(parts_of(store.run(run)), key=lambda part: (part[0].attempt, part[0].part)):
+        if name.writer == "0":
+            for fact in facts_in(path, "streams"):
+                return dict(fact)
+    return {}
+
+
+def put_streams_back(noted: dict[str, Any]) -> None:
+    """Begin with the streams that the recorded process began with, seeded or not."""
+    python = noted.get("python")
+    if isinstance(python, (list, tuple)) and len(python) == 3:
+        version, words, gauss = python
+        random.setstate((version, tuple(words), gauss))
+        firsts.python_random = random.getstate()
+    entropy = noted.get("numpy")
+    if isinstance(entropy, dict):
+        try:
+            import numpy as np
+        except ImportError:
+            return  # said as a difference of the environment
+        sequence = np.random.SeedSequence(
+            entropy["entropy"], spawn_key=tuple(entropy["spawn_key"]), pool_size=entropy["pool_size"]
+        )
+        np.random.set_state(np.random.RandomState(np.random.MT19937(sequence)).get_state())

@@ -1,0 +1,118 @@
+"""Record, add the statement, replay, compare with a run that had it from the start: one helper for all tests of replay.
+
+A program is text in which the statements of hindsight end with `#?`: the recorded program does not have those lines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import environment
+
+MARK = "#?"
+
+Rows = dict[tuple[Any, ...], Any]
+"""(process, path, name, ordinal) -> value."""
+
+
+def recorded_text(text: str) -> str:
+    """The program as it was before anybody asked."""
+    return "".join(line for line in text.splitlines(keepends=True) if not line.rstrip().endswith(MARK))
+
+
+@dataclass
+class Story:
+    """One program in a project of its own, and the same program with all statements in another."""
+
+    folder: Path
+    files: Mapping[str, str]
+    """Path -> text, with marks."""
+    script: str = "train.py"
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    fresh: bool = True
+
+    def __post_init__(self) -> None:
+        for name, text in (("then", False), ("truth", True)):
+            self.write(self.folder / name, probed=text)
+
+    @property
+    def project(self) -> Path:
+        """Where it was recorded."""
+        return self.folder / "then"
+
+    def write(self, project: Path, *, probed: bool) -> None:
+        """Write the program, with or without the statements."""
+        for path, text in self.files.items():
+            (project / path).parent.mkdir(parents=True, exist_ok=True)
+            (project / path).write_text(text if probed else recorded_text(text), encoding="utf-8")
+
+    def record(self, *, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run it as it was."""
+        return self._run(self.project, ["run", self.script, *self.args], check=check)
+
+    def truth(self, *names: str) -> Rows:
+        """What the statements would have logged."""
+        truth = self.folder / "truth"
+        if self.fresh:
+            self._run(truth, ["run", self.script, *self.args], check=True)
+            self.fresh = False
+        return self.rows(truth, *names)
+
+    def ask(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        """Add the statements, and replay."""
+        self.write(self.project, probed=True)
+        done = self._run(self.project, ["replay", *words, "--yes"], check=False)
+        assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def rows(self, project: Path, *names: str) -> Rows:
+        """What the table has of some names, bit for bit."""
+        listed = ", ".join(f"'{name}'" for name in names)
+        done = self._run(project, ["sql", f"select * from logs where name in ({listed})", "--json"], check=True)
+        rows: Rows = {}
+        for row in json.loads(done.stdout)["rows"]:
+            key = (row["process"], str(row["path"]), row["name"], row["ordinal"])
+            assert key not in rows, f"twice in the table: {key}"
+            rows[key] = _bits(row)
+        return rows
+
+    def cli(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """A command in the recorded project."""
+        return self._run(self.project, list(words), check=check)
+
+    def _run(self, project: Path, words: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
+        environ = {**environment(), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "REARVIEW_QUIET": "1", **self.env}
+        done = subprocess.run(
+            [sys.executable, "-m", "rearview", *words], cwd=project, env=environ, capture_output=True, text=True, timeout=300
+        )
+        if check:
+            assert done.returncode == 0, f"{words}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+
+def _bits(row: Mapping[str, Any]) -> Any:
+    value = row.get("value_float")
+    if isinstance(value, float):
+        return struct.pack("<d", value)
+    return {key: row.get(key) for key in ("value_int", "value_text", "value") if row.get(key) is not None}
+
+
+def tree_of(folder: Path) -> dict[str, tuple[Any, ...]]:
+    """Everything of the user's in a folder: content, mode, time."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for root, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name != ".rearview"]
+        for name in files:
+            path = Path(root, name)
+            facts = path.lstat()
+            found[str(path.relative_to(folder))] = (path.read_bytes(), facts.st_mode, facts.st_mtime_ns)
+    return found
