@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from types import CodeType
 
-from rearview.instrument.calls import DELAYED, Calls, bodies, first_line, heads, last_line, statements, within
+from rearview.instrument.calls import DELAYED, Calls, bodies, first_line, heads, last_line, within
 
 MARK = "__rearview_for__"
 BROKE = "__rearview_broke__"
@@ -20,8 +20,9 @@ PROBE = "__rearview_probe__"
 ITEM = "__rearview_item__"
 """A variable that lives from the head of a loop to the first line of its body."""
 
-Span = tuple[int, int] | tuple[int, int, int, int]
-"""First and last line of a probe; or line, column, end line, end column, for one that shares its line."""
+Span = tuple[int, int] | tuple[int, int, int, int, int]
+"""A line and the number of its probe: what begins on that line and logs. Or line, column, end line, end column and the number:
+everything between, with the temporaries and the statements around it that were added together."""
 
 _BUILTINS = frozenset({"enumerate", "zip", "iter", "map", "filter"})
 _PASS_ON = frozenset({"tqdm", "tqdm_notebook", "track", "islice"})
@@ -47,16 +48,20 @@ def compile_rewritten(data: bytes, path: str, probes: Sequence[Span] = ()) -> Co
 class _Rewriting:
     def __init__(self, tree: ast.Module, probes: Sequence[Span]) -> None:
         self._tree = tree
-        self._spans = [_whole(span) for span in probes]
         self._calls = Calls(tree)
+        self._places = [span for span in probes if len(span) == 5]
+        self._lines = dict(span for span in probes if len(span) == 2)
         self.changed = False
 
     def run(self) -> None:
         """Probes first: they are found by their places, which stay; then loops, scope by scope."""
-        if self._spans:
-            for statement in [self._tree, *statements(self._tree.body)]:
-                for body in bodies(statement):
-                    self._wrap_probes(body)
+        if self._places or self._lines:
+            pending = [self._tree.body]
+            while pending:
+                body = pending.pop()
+                outside = [one for one in body if self._probe_of(one) is None]  # what is in a probe is not looked into
+                pending.extend(inner for one in outside for inner in bodies(one))
+                self._wrap_probes(body)
         for scope in _scopes(self._tree):
             self._mark_loops(scope)
 
@@ -66,7 +71,7 @@ class _Rewriting:
         wrapped: list[ast.stmt] = []
         open_index: int | None = None
         for statement in body:
-            index = next((k for k, span in enumerate(self._spans) if _inside(statement, span)), None)
+            index = self._probe_of(statement)
             if index is not None and index == open_index:
                 around = wrapped[-1]
                 assert isinstance(around, ast.With)
@@ -79,6 +84,15 @@ class _Rewriting:
                 wrapped.append(statement)
             open_index = index
         body[:] = wrapped
+
+    def _probe_of(self, statement: ast.stmt) -> int | None:
+        for line, column, end_line, end_column, index in self._places:
+            if _inside(statement, (line, column), (end_line, end_column)):
+                return index
+        known = self._lines.get(statement.lineno)
+        if known is None or isinstance(statement, DELAYED) or not any(self._calls.called(one) == "log" for one in ast.walk(statement)):
+            return None
+        return known
 
     # -- loops ---------------------------------------------------------------------------------------------------------
 
@@ -129,14 +143,10 @@ def _placed(node: ast.expr, at: ast.expr) -> ast.expr:
     return ast.fix_missing_locations(ast.copy_location(node, at))
 
 
-def _whole(span: Span) -> tuple[int, int, int, int]:
-    return (span[0], 0, span[1], 1 << 60) if len(span) == 2 else span
-
-
-def _inside(statement: ast.stmt, span: tuple[int, int, int, int]) -> bool:
+def _inside(statement: ast.stmt, begin: tuple[int, int], end: tuple[int, int]) -> bool:
     line = first_line(statement)
-    begin = (line, statement.col_offset if line == statement.lineno else 0)
-    return span[:2] <= begin and (last_line(statement), statement.end_col_offset or 0) <= span[2:]
+    at = (line, statement.col_offset if line == statement.lineno else 0)
+    return begin <= at and (last_line(statement), statement.end_col_offset or 0) <= end
 
 
 def _probe(statement: ast.stmt, index: int) -> ast.With:

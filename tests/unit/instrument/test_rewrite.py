@@ -150,18 +150,29 @@ def test_probes_are_wrapped_together_and_their_lines_stay(provided: Provided) ->
         f(1)
         f(2)
     """)
-    code = rewrite.compile_rewritten(text.encode(), "train.py", [(3, 4)])
+    code = rewrite.compile_rewritten(text.encode(), "train.py", [(3, 4, 4, 99, 7)])
     with pytest.raises(ZeroDivisionError) as caught:
         exec(code, {})
     lines = [entry.lineno for entry in traceback.extract_tb(caught.value.__traceback__) if entry.filename == "train.py"]
     assert lines == [8, 4]
-    assert provided.probes == [("enter", 0), ("left", 0), ("enter", 0), ("raised", 0)]
+    assert provided.probes == [("enter", 7), ("left", 7), ("enter", 7), ("raised", 7)]
 
 
 def test_a_probe_that_shares_its_line_leaves_the_rest_of_it_alone() -> None:
-    tree = ast.parse("x = 1; log(x)\n")
-    rewrite.rewrite(tree, [(1, 7, 1, 13)])
-    assert [type(one).__name__ for one in tree.body] == ["Assign", "With"]
+    text = "from rearview import log\nx = 1; log('x', x)\n"
+    for probe in ((2, 7, 2, 20, 0), (2, 0)):
+        tree = rewrite.rewrite(ast.parse(text), [probe])
+        assert [type(one).__name__ for one in tree.body] == ["ImportFrom", "Assign", "With"]
+
+
+def test_a_probe_by_its_line_alone(provided: Provided) -> None:
+    text = "from rearview import log\ndef f():\n  log('x',\n  0)\n  for i in range(3): log('y', i)\n"
+    tree = rewrite.rewrite(ast.parse(text), [(3, 4), (5, 9)])
+    function = tree.body[1]
+    assert isinstance(function, ast.FunctionDef)
+    assert [type(one).__name__ for one in function.body] == ["With", "With"]
+    assert [node.args[0].value for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)  # type: ignore[attr-defined]
+            and node.func.id == rewrite.PROBE] == [4, 9]  # fmt: skip
 
 
 def test_encoding_cookies_and_future_statements_count() -> None:

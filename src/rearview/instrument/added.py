@@ -1,0 +1,205 @@
+"""Is the current source the recorded one with statements added? Which, where, and what they need.
+
+A run whose code differs in any other way is a run of another version. Knows text and statements. Must not know runs, checkpoints, or
+when a statement runs (`depth`). Pure.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from rearview.instrument.admissible import Admissible
+from rearview.instrument.calls import Calls, bodies, first_line, last_line, name_given, statements
+from rearview.instrument.matching import Difference, Matching, Run
+from rearview.instrument.modules import Modules, only_definitions
+
+Place = tuple[int, int, int, int]
+"""Line, column, end line, end column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A log statement that was added."""
+
+    file: str
+    line: int
+    """In the current file."""
+    name: str | None
+    """None if it is computed."""
+    text: str
+    function: str
+    """The qualified name of the function it is written in; empty at module level."""
+    loops: tuple[str | None, ...]
+    """The `rv.loop`s around it in that function, the outermost first; None for a computed name."""
+    group: int
+    """Its place in `Added.groups`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Statements that were added next to each other: a log with its temporaries and what is around it, or what one needs."""
+
+    file: str
+    place: Place
+    """For `rewrite`: all of them are one probe."""
+    runs: bool
+    """False for imports and definitions alone: nothing of the program's runs in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Statements were added, and nothing else was changed."""
+
+    logs: tuple[Log, ...] = ()
+    groups: tuple[Group, ...] = ()
+    files: Mapping[str, str] | None = None
+    """The text of each file that got statements, or is new and needed by them."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that are now logged and were not, in their order."""
+        return tuple(dict.fromkeys(log.name for log in self.logs if log.name is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Something else was changed: the runs of the recorded source are runs of another version."""
+
+    why: str
+    line: int
+    file: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file + ' ' if self.file else ''}line {self.line}: {self.why}"
+
+
+def added(recorded: str, current: str, *, file: str = "", helpers: frozenset[str] = frozenset()) -> Added | Changed:
+    """Compare a recorded file with the current one. `helpers`: new modules of the project, whose functions may be called."""
+    if recorded == current:
+        return Added()
+    trees = []
+    for text, whose in ((recorded, "recorded"), (current, "current")):
+        try:
+            trees.append(ast.parse(text.removeprefix("\ufeff")))
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
+            line = problem.lineno or 1 if isinstance(problem, SyntaxError) else 1
+            return Changed(f"the {whose} file cannot be read as Python: {getattr(problem, 'msg', problem)}", line, file)
+    earlier, later = trees
+    admissible = Admissible(earlier, later, helpers)
+    matching = Matching(admissible.admits)
+    try:
+        matching.compare(earlier, later)
+    except Difference as problem:
+        return Changed(problem.why, problem.line, file)
+    except RecursionError:
+        return Changed("its statements are nested too deeply to be compared", 1, file)
+    for run in matching.runs:
+        for statement in run.statements:
+            refused = admissible.refuses(statement, run.scope)
+            if refused:
+                line, why = refused
+                return Changed(f"`{_short(statement)}` was added: {why}", line, file)
+    return _found(matching.runs, Calls(later), current.removeprefix("\ufeff"), file)
+
+
+def added_in_project(recorded: Mapping[str, str], current: Mapping[str, str]) -> Added | Changed:
+    """Compare the Python files of a recorded version with the current ones. New files count if an added import reaches them."""
+    modules = Modules(current)
+    new = {path for path in current if path not in recorded and path.endswith(".py")}
+    helpers = frozenset(name for path in new for name in modules.names(path))
+    found = Added()
+    files: dict[str, str] = {}
+    for path in sorted(recorded):
+        if not path.endswith(".py"):
+            continue
+        if path not in current:
+            return Changed("the file was removed", 1, path)
+        one = added(recorded[path], current[path], file=path, helpers=helpers)
+        if isinstance(one, Changed):
+            return one
+        if one.groups:
+            files[path] = current[path]
+            found = _joined(found, one)
+    for path in sorted(modules.reached(files, among=new)):
+        refused = only_definitions(current[path])
+        if refused:
+            return Changed(f"the new file, which an added import needs, does more than define: {refused[1]}", refused[0], path)
+        files[path] = current[path]
+        found = _joined(found, _in_new_file(path, current[path]))
+    return replace(found, files=files)
+
+
+def _joined(one: Added, other: Added) -> Added:
+    shift = len(one.groups)
+    return Added((*one.logs, *(replace(log, group=log.group + shift) for log in other.logs)), (*one.groups, *other.groups))
+
+
+def _in_new_file(path: str, text: str) -> Added:
+    """A new file is one group; logs in its functions run where those are called."""
+    tree = ast.parse(text.removeprefix("\ufeff"))
+    run = Run(tuple(tree.body), (tree,), tree, tree.body)
+    return _found([run] if tree.body else [], Calls(tree), text.removeprefix("\ufeff"), path)
+
+
+# -- what was found ------------------------------------------------------------------------------------------------------
+
+
+def _found(runs: list[Run], calls: Calls, text: str, file: str) -> Added:
+    logs: list[Log] = []
+    groups: list[Group] = []
+    for run in runs:
+        first, last = run.statements[0], run.statements[-1]
+        column = first.col_offset if first_line(first) == first.lineno else 0
+        still = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        place = (first_line(first), column, last_line(last), last.end_col_offset or 0)
+        groups.append(Group(file, place, not all(isinstance(one, still) for one in run.statements)))
+        for statement, around in _with_around(run):
+            for call in _logs_of(statement, calls):
+                node: ast.AST = call if next(bodies(statement), None) is not None else statement
+                source = ast.get_source_segment(text, node) or ast.unparse(node)
+                where = _function(around), _loops(around, calls)
+                logs.append(Log(file, statement.lineno, name_given(call), source, *where, len(groups) - 1))
+    return Added(tuple(logs), tuple(groups))
+
+
+def _with_around(run: Run) -> Iterator[tuple[ast.stmt, tuple[ast.AST, ...]]]:
+    pending = [(one, run.around) for one in reversed(run.statements)]
+    while pending:
+        statement, around = pending.pop()
+        yield statement, around
+        inner = [one for body in bodies(statement) for one in body]
+        pending.extend((one, (*around, statement)) for one in reversed(inner))
+
+
+def _logs_of(statement: ast.stmt, calls: Calls) -> list[ast.Call]:
+    """The logs of a statement itself, not of those inside it."""
+    inside = {id(node) for body in bodies(statement) for one in statements(body) for node in ast.walk(one)}
+    return [node for node in ast.walk(statement) if isinstance(node, ast.Call) and calls.called(node) == "log" and id(node) not in inside]
+
+
+def _function(around: tuple[ast.AST, ...]) -> str:
+    names: list[str] = []
+    for node in around:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if names and names[-1] == "":
+                names[-1] = "<locals>"
+            names += [node.name, *([""] if not isinstance(node, ast.ClassDef) else [])]
+    return ".".join(name for name in names if name)
+
+
+def _loops(around: tuple[ast.AST, ...], calls: Calls) -> tuple[str | None, ...]:
+    found: list[str | None] = []
+    for node in around:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found = []
+        elif isinstance(node, ast.For | ast.AsyncFor):
+            driven = [one for one in ast.walk(node.iter) if isinstance(one, ast.Call) and calls.called(one) == "loop"]
+            found += [name_given(one) for one in driven]
+    return tuple(found)
+
+
+def _short(statement: ast.stmt) -> str:
+    text = ast.unparse(statement).splitlines()[0]
+    return text if len(text) <= 60 else text[:57] + "..."
