@@ -55,6 +55,8 @@ class MainBlock:
     """The loops around it: name, occurrence, iteration."""
     values: tuple[object, ...] = ()
     """What each iteration is called, where that is known."""
+    occurrence: int = 0
+    """How many loops of its name the loop around it had before, in that iteration."""
 
     @property
     def iterations(self) -> int:

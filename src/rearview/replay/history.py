@@ -277,7 +277,7 @@ def _block(found: _Read, main: _Main, before: _Main | None, killed: bool) -> Mai
     values = tuple(affine[0] + k * affine[1] if affine else _value(called.get(k)) for k in range(count))
     gap = max(0.0, main.wall - _ended_at(before)) if before is not None else 0.0
     around = tuple((name, occurrence, main.key[at + 1][2]) for at, (name, occurrence, _) in enumerate(main.key[:-1]))
-    return MainBlock(main.name, total_s, nested_s, ending, gap, around, values)
+    return MainBlock(main.name, total_s, nested_s, ending, gap, around, values, main.key[-1][1])
 
 
 def _value(encoded: object) -> object:

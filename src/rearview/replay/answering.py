@@ -1,0 +1,225 @@
+"""Carries a prepared replay out: conducts it, compares it with the record, finds what made it differ, publishes the values.
+
+The one place where running, proving and keeping come together. Decides nothing about what is run; asks nobody anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rearview import config
+from rearview.plan import scans
+from rearview.plan.scans import Plan, Stretch
+from rearview.plan.timeline import History
+from rearview.replay import conductor, logged, publish, sandbox_scratch, verdicts
+from rearview.replay.compare import Comparison, ManifestOf, compare
+from rearview.replay.conductor import Conducted, Piece, Task
+from rearview.replay.logged import Recorded
+from rearview.replay.preparing import MEASURED, PREDICTED, Prepared
+from rearview.replay.progress import Shown
+from rearview.replay.query import DIGESTS
+from rearview.replay.units import Unit
+from rearview.replay.verdicts import Evidence, Judgement
+from rearview.store import frames, replays
+from rearview.store.replays import Replay
+
+_MOST_MEASURED = 200
+Show = Callable[[Shown], None]
+
+
+@dataclass(slots=True)
+class Answer:
+    """What came of a replay of one run."""
+
+    prepared: Prepared
+    judgement: Judgement
+    comparison: Comparison
+    replay: Replay | None
+    """As it was published; None if there is nothing to publish."""
+    seconds: float = 0.0
+    interrupted: bool = False
+    failed: list[dict[str, Any]] = field(default_factory=list)
+    """Statements that raised: file, line, traceback."""
+    lost: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    output: str = ""
+
+    @property
+    def rows(self) -> int:
+        """Values that were filled in."""
+        return sum(self.comparison.virtual.values())
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of the plan was run."""
+        return not (self.interrupted or self.failed or self.lost)
+
+    @property
+    def statement_changes_run(self) -> bool:
+        """Whether it is the statement itself that made the replay differ."""
+        return any("the added statement changes the run" in why for why in self.judgement.why)
+
+
+def carry_out(prepared: Prepared, show: Show | None = None) -> Answer:
+    """Run a plan, prove it, publish what it gave."""
+    ident = replays.new_id()
+    task = prepared.task()
+    scratch = sandbox_scratch.make(prepared.store, ident)
+    try:
+        conducted = conductor.conduct(task, scratch, ident, show)
+        return _Answering(prepared, task, ident).answer(conducted, show)
+    finally:
+        sandbox_scratch.remove(scratch)
+
+
+class _Answering:
+    def __init__(self, prepared: Prepared, task: Task, ident: str) -> None:
+        self._prepared, self._task, self._ident = prepared, task, ident
+        self._store = prepared.store
+        self._manifest_of: ManifestOf = publish.manifest_reader(self._store, task.run)
+        self._recorded: Recorded = logged.recorded(self._store.run(task.run))
+        self._mains = mains_of(prepared.history)
+
+    def answer(self, conducted: Conducted, show: Show | None) -> Answer:
+        pieces = [piece for piece in conducted.pieces if _has_journal(piece)]
+        units = [piece.unit for piece in pieces]
+        virtual = self._virtual(units)
+        found = self._compare(units, virtual)
+        evidence = self._evidence()
+        judgement = verdicts.judge(found, evidence)
+        if judgement.verdict == "divergent" and not conducted.interrupted:
+            evidence = self._diagnosed(pieces, virtual, evidence, show)
+            judgement = verdicts.judge(found, evidence)
+        published = self._publish(conducted, units, virtual, found, judgement)
+        return Answer(
+            self._prepared, judgement, found, published, conducted.seconds, conducted.interrupted, conducted.failed, conducted.lost,
+            conducted.notes, conducted.output,
+        )  # fmt: skip
+
+    def _virtual(self, units: Sequence[Unit]) -> tuple[str, ...]:
+        """The names that the statements log: as they stand in the text, or as they came out."""
+        question = self._prepared.question
+        if question is None:
+            return ()
+        names = dict.fromkeys(question.names)
+        if question.computed:
+            known = {name for _, _, _, name, _ in self._recorded.records}
+            names.update(dict.fromkeys(name for unit in units for name in _names_in(unit) if name not in known))
+        return tuple(names)
+
+    def _compare(self, units: Sequence[Unit], virtual: Sequence[str]) -> Comparison:
+        rows = publish.stretches(units, self._manifest_of)
+        every = set(virtual) | {name for log in self._logs() if (name := log) is not None}
+        return compare(self._recorded, rows, every, self._mains, self._manifest_of)
+
+    def _logs(self) -> list[str | None]:
+        """Everything that added statements log, asked for or not: none of it was recorded."""
+        question = self._prepared.question
+        return [log.name for log in question.statements.added.logs] if question is not None else []
+
+    def _evidence(self) -> Evidence:
+        prepared = self._prepared
+        known = config.load(prepared.project).values.get("volatile")
+        volatile = known if isinstance(known, tuple) else ()
+        return Evidence(
+            inexact=tuple(prepared.inexact), changed_inputs=tuple(prepared.inputs), environment=tuple(prepared.environment),
+            volatile=frozenset(volatile) | replays.volatile_names(self._store, [self._task.run]), reads=prepared.reads,
+            rung=self._task.plan.rung, isolated=self._task.isolate,
+        )  # fmt: skip
+
+    # -- what made it differ ------------------------------------------------------------------------------------------------
+
+    def _diagnosed(self, pieces: Sequence[Piece], virtual: Sequence[str], evidence: Evidence, show: Show | None) -> Evidence:
+        """Run the stretch that differs once more, without the statements: whether it is they that change the run."""
+        first = next((piece for piece in pieces if not self._compare([piece.unit], virtual).identical), None)
+        if first is None or not self._task.probes or not first.seen.iterations:
+            return evidence
+        ident = replays.new_id()
+        scratch = sandbox_scratch.make(self._store, ident)
+        try:
+            bare = replace(
+                self._task, version=self._task.recorded_version, probes=(), plan=_only(self._task.plan, first.stretch),
+                program=replace(self._task.program, wishes={**self._task.program.wishes, "version": self._task.recorded_version}),
+            )  # fmt: skip
+            conducted = conductor.conduct(bare, scratch, ident, show)
+            units = [piece.unit for piece in conducted.pieces if piece.complete]
+            if not units:
+                return evidence
+            found = self._compare(units, ())
+        finally:
+            sandbox_scratch.remove(scratch)
+        return replace(evidence, without_probe=found, again=None if found.identical else found)
+
+    # -- keeping it ---------------------------------------------------------------------------------------------------------
+
+    def _publish(
+        self, conducted: Conducted, units: Sequence[Unit], virtual: Sequence[str], found: Comparison, judgement: Judgement
+    ) -> Replay | None:
+        question, task = self._prepared.question, self._task
+        covers = replays.merged(conducted.covers)
+        if question is None or not covers:
+            return None
+        predicted = task.plan.seconds.expected if not conducted.interrupted and not conducted.lost else None
+        replay = Replay(
+            id=self._ident, run=task.run, created=publish.now(), names=tuple(virtual), verdict=judgement.verdict, covers=covers,
+            probe_digest=question.digest, probes=task.probes, version=task.version, why=tuple(judgement.why),
+            compared={"records": found.records, "states": found.states}, verdicts=judgement.verdicts, volatile=tuple(judgement.volatile),
+            first_difference=judgement.first_difference.as_json() if judgement.first_difference is not None else None,
+            rung=task.plan.rung, scan="+".join(scan.name for scan in task.plan.scans), seconds=conducted.seconds, statement=question.text,
+            more={DIGESTS: question.digests, PREDICTED: predicted, MEASURED: self._measured(conducted)},
+        )  # fmt: skip
+        publish.publish(self._store, replay, units, self._recorded)
+        if judgement.faithful:
+            self._remove_divergent(replay)
+        return replay
+
+    def _remove_divergent(self, replay: Replay) -> None:
+        """What answered less well before, on a lower rung."""
+        for one in replays.list_of(self._store, replay.run):
+            if one.id != replay.id and one.probe_digest == replay.probe_digest and one.verdict == "divergent":
+                replays.remove(self._store, replay.run, one.id)
+
+    def _measured(self, conducted: Conducted) -> list[list[Any]]:
+        sizes = {one.name: one.size_bytes for one in self._prepared.history.boundaries}
+        rows: list[list[Any]] = []
+        for piece in conducted.pieces:
+            if piece.seen.hello_wall is not None:
+                spent = piece.seen.hello_wall - piece.began_wall - self._prepared.history.start_s
+                rows.append(["worker", 0, round(max(0.0, spent), 6)])
+            rows += [[kind, sizes.get(name, 0), round(seconds, 6)] for kind, name, seconds in piece.seen.measured]
+        return rows[:_MOST_MEASURED]
+
+
+def _only(plan: Plan, stretch: Stretch) -> Plan:
+    return replace(plan, stretches=(stretch,), workers=1, seconds=stretch.seconds)
+
+
+def _has_journal(piece: Piece) -> bool:
+    return publish.scratch_store(piece.unit).run(piece.unit.run).is_dir()
+
+
+def _names_in(unit: Unit) -> list[str]:
+    """Every name that a worker logged."""
+    journals = logged.Journals(publish.scratch_store(unit).run(unit.run), scratch=True)
+    found = dict.fromkeys(
+        event.name for event in journals.events() if type(event) is logged.Logged and not event.flags & frames.IS_ARG
+    )
+    return list(found)
+
+
+def mains_of(history: History) -> dict[int, str]:
+    """Main block -> its place, as records are matched by it."""
+    return {
+        number: logged.place_of([*(list(one) for one in block.path), [block.name, block.occurrence, 0]])
+        for number, block in enumerate(history.blocks)
+    }
+
+
+def next_rung(answer: Answer) -> str | None:
+    """The next rung of the ladder for an answer that failed its proof; None if there is none, or none would help."""
+    if answer.judgement.verdict != "divergent" or answer.interrupted or answer.failed or answer.statement_changes_run:
+        return None
+    at = scans.RUNGS.index(answer.prepared.plan.rung)
+    return scans.RUNGS[at + 1] if at + 1 < len(scans.RUNGS) else None

@@ -1,0 +1,229 @@
+"""A question in hindsight: which statements, which runs, what of them is answered already. Looks and executes nothing.
+
+A run is asked if the source as it is now is its own source with statements added. The others are listed with what else is different.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rearview import config
+from rearview.errors import NotFound, UsageError
+from rearview.instrument.added import Changed, Log
+from rearview.model import RunId, VersionId
+from rearview.plan.scans import Need, Range, ranges
+from rearview.plan.timeline import History
+from rearview.replay.sources import At, Now, Statements
+from rearview.store import replays
+from rearview.store.layout import Store
+
+if TYPE_CHECKING:
+    from rearview.catalog.catalog import Catalog
+    from rearview.catalog.runs import RunInfo
+
+DIGESTS = "digests"
+"""In a published replay: name -> digest of the statements that log it, so that the same question is recognised name by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What somebody asks."""
+
+    names: tuple[str, ...] = ()
+    """None: every name that is virtual."""
+    run: str | None = None
+    where: str | None = None
+    only: str | None = None
+    at: At | None = None
+    from_start: bool = False
+    workers: int | None = None
+    isolate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of one run."""
+
+    run: RunInfo
+    statements: Statements
+    logs: tuple[Log, ...]
+    """Of the statements that were added, those that are asked for."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those that stand in the text; a computed one is known when it is logged."""
+        return tuple(dict.fromkeys(log.name for log in self.logs if log.name is not None))
+
+    @property
+    def computed(self) -> bool:
+        return any(log.name is None for log in self.logs)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        return {name: self.statements.digest(name) for name in self.names} | ({"": self.statements.digest(None)} if self.computed else {})
+
+    @property
+    def digest(self) -> str:
+        """Of the whole question."""
+        return question_digest(self.digests)
+
+    @property
+    def text(self) -> str:
+        """The statements, as they are shown."""
+        return "; ".join(dict.fromkeys(log.text for log in self.logs))
+
+
+def question_digest(digests: dict[str, str]) -> str:
+    """One digest over those of the names."""
+    return hashlib.blake2b("\0".join(f"{name}\0{digest}" for name, digest in sorted(digests.items())).encode(), digest_size=12).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A run that is not asked, and why."""
+
+    run: RunId
+    why: str
+
+
+@dataclass(slots=True)
+class Found:
+    """What a question comes to, before anything is planned."""
+
+    questions: list[Question] = field(default_factory=list)
+    others: list[Other] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    """Names that no statement logs."""
+
+
+def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -> Found:
+    """The runs that are asked, newest first, and the others."""
+    now = Now(catalog.store, project, settings, ask.at)
+    now.check_at()
+    chosen = [catalog.run(ask.run)] if ask.run is not None else catalog.runs(where=ask.where)
+    if ask.run is not None and ask.where is not None:
+        wanted = {one.run for one in catalog.runs(where=ask.where)}
+        chosen = [one for one in chosen if one.run in wanted]
+    if not chosen:
+        raise NotFound("no run matched: `rearview runs` lists them")
+    names = tuple(dict.fromkeys((*ask.names, *([ask.at.name] if ask.at is not None else ()))))
+    found, asked = Found(), set()  # type: Found, set[str]
+    for run in chosen:
+        one = _question(now, run, names)
+        if isinstance(one, Other):
+            found.others.append(one)
+        else:
+            found.questions.append(one)
+            asked.update(one.names)
+    computed = any(one.computed for one in found.questions)
+    found.unknown = [name for name in names if name not in asked and not computed]
+    _refuse_if_nothing(found, names)
+    return found
+
+
+def _refuse_if_nothing(found: Found, names: Sequence[str]) -> None:
+    if found.questions:
+        return
+    if len(found.others) == 1:
+        raise NotFound(f"run {found.others[0].run} cannot answer: {found.others[0].why}")
+    reasons = dict.fromkeys(one.why for one in found.others)
+    what = f"no run can answer {', '.join(names)}" if names else "no run can answer"
+    raise NotFound(f"{what}: {'; '.join(list(reasons)[:3])}{' ...' if len(reasons) > 3 else ''}")
+
+
+def _question(now: Now, run: RunInfo, names: Sequence[str]) -> Question | Other:
+    if run.status == "running":
+        return Other(run.run, "it is still running: wait for its end")
+    if run.version is None:
+        return Other(run.run, "its source was not recorded")
+    statements = now.against(VersionId(run.version))
+    if isinstance(statements, Changed):
+        return Other(run.run, f"it ran another version of the source ({statements})")
+    logs = _asked(statements, run, names)
+    if not statements.added.logs:
+        return Other(run.run, "no log statement was added to its source: add the one you wish you had, or use --at")
+    if not logs:
+        missing = f"no added statement logs {', '.join(names)}" if names else "it recorded every name that the added statements log"
+        return Other(run.run, missing)
+    return Question(run, statements, logs)
+
+
+def _asked(statements: Statements, run: RunInfo, names: Sequence[str]) -> tuple[Log, ...]:
+    logs = statements.added.logs
+    if not names:
+        return tuple(log for log in logs if log.name is None or log.name not in run.last)
+    known = {log.name for log in logs}
+    taken = [name for name in names if name in known and name in run.last]
+    if taken:
+        raise UsageError(
+            f"run {run.run} logged {', '.join(taken)} itself, and the added statement would log it again: give the statement another name"
+        )
+    return tuple(log for log in logs if log.name in names or (log.name is None and not known.issuperset(names)))
+
+
+# -- what is answered ------------------------------------------------------------------------------------------------------
+
+
+def answered(store: Store, question: Question) -> dict[str, replays.Covers]:
+    """Name -> what published replays of the same statements cover; those that diverged answer nothing."""
+    found: dict[str, replays.Covers] = {name: [] for name in question.digests}
+    for one in replays.list_of(store, question.run.run):
+        digests = one.more.get(DIGESTS)
+        if one.verdict == "divergent" or not isinstance(digests, dict):
+            continue
+        for name, digest in question.digests.items():
+            if digests.get(name) == digest and one.verdict_of(name) != "divergent":
+                found[name] = replays.merged([*found[name], *one.covers])
+    return found
+
+
+def left_over(need: Need, history: History, covers: Iterable[Sequence[Sequence[Any]]]) -> Need:
+    """A need without what every one of some names has an answer for."""
+    from dataclasses import replace
+
+    each = [replays.merged(one) for one in covers]
+    if not each:
+        return need
+    places = [
+        (block, k) for block in range(len(history.blocks)) for k in range(history.blocks[block].iterations)
+        if all(_has(one, block, k) for one in each)
+    ]  # fmt: skip
+    return replace(
+        need, answered=(*need.answered, *ranges(places)), prefix_answered=all(["prefix"] in one for one in each),
+        end_answered=all(["end"] in one for one in each),
+    )  # fmt: skip
+
+
+def _has(covers: replays.Covers, block: int, iteration: int) -> bool:
+    return any(one[0] == "iterations" and one[1] == block and one[2] <= iteration <= one[3] for one in covers)
+
+
+# -- --only -----------------------------------------------------------------------------------------------------------------
+
+
+def only(text: str, history: History) -> tuple[Range, ...]:
+    """The iterations of main loops that somebody typed: `epoch=10..20`."""
+    from rearview.catalog.paths import Element, parse
+
+    wishes = parse(text)
+    loops = {name for block in history.blocks for name in (block.name, *(one for one, _, _ in block.path))}
+    strange = [wish.loop for wish in wishes if wish.loop not in loops]
+    if strange:
+        known = ", ".join(dict.fromkeys(block.name for block in history.blocks)) or "none"
+        raise UsageError(f"--only goes by the iterations of main loops, and {strange[0]} is none (this run has: {known})")
+    places = []
+    for number, block in enumerate(history.blocks):
+        around = [Element(name, occurrence, iteration, None) for name, occurrence, iteration in block.path]
+        for iteration in range(block.iterations):
+            value = block.values[iteration] if iteration < len(block.values) else None
+            scalar = value if isinstance(value, (bool, int, float, str)) else None
+            path = [*around, Element(block.name, block.occurrence, iteration, scalar)]
+            if all(any(wish.fits(element) for element in path) for wish in wishes):
+                places.append((number, iteration))
+    if not places:
+        raise NotFound(f"no iteration of the run is {text}: `rearview show` tells which there are")
+    return ranges(places)

@@ -1,0 +1,186 @@
+"""The source as it is now, beside that of a recorded version: what was added to it in hindsight, as text and as files.
+
+Reads files by the rules that versions are taken by. Must not know runs, or what the statements are for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tokenize
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rearview import config
+from rearview.errors import NotFound, UsageError, VersionError
+from rearview.instrument import place_at
+from rearview.instrument.added import Added, Changed, Group, Log, added_in_project
+from rearview.model import VersionId
+from rearview.record import source
+from rearview.store.layout import Store
+from rearview.versions import read
+from rearview.versions.gather import gather
+from rearview.versions.snapshot import blob_id
+from rearview.versions.walk import Bounds
+
+_NOT_HERE = (source.EXTERNAL + "/", "command.py", "stdin.py", "cells/")
+"""Paths of a version that stand for what comes from elsewhere, or was no file."""
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A statement that nobody wrote into a file: `--at train.py:42 "norm(net)" --as grad_norm`."""
+
+    file: str
+    line: int
+    expression: str
+    name: str
+    before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """What was added to a recorded version."""
+
+    version: VersionId
+    added: Added
+    files: Mapping[str, bytes]
+    """The files that the probed version has instead, or besides."""
+
+    def probes(self, logs: tuple[Log, ...]) -> tuple[dict[str, Any], ...]:
+        """One for each group of statements in which something runs, as units have them."""
+        found = []
+        for number, group in enumerate(self.added.groups):
+            if group.runs:
+                mine = [log for log in logs if log.group == number]
+                names = [log.name for log in mine]
+                text = self.text(group) if not mine else mine[0].text
+                found.append({"file": group.file, "line": group.place[0], "place": list(group.place), "names": names, "text": text})
+        return tuple(found)
+
+    def text(self, group: Group) -> str:
+        """The statements of a group as they stand in the file."""
+        lines = place_at.lines_of(decoded(self.files[group.file]))
+        return "".join(lines[group.place[0] - 1 : group.place[2]])
+
+    def digest(self, name: str | None) -> str:
+        """What recognises the statements of a name: their text, and where they are in the program."""
+        found = hashlib.blake2b(digest_size=12)
+        for log in self.added.logs:
+            if log.name == name:
+                where = f"{log.file}\0{log.function}\0{log.loops}\0"
+                found.update((where + self.text(self.added.groups[log.group]).strip()).encode("utf-8", "surrogatepass") + b"\0")
+        return found.hexdigest()
+
+
+def decoded(data: bytes) -> str:
+    """Source as text, by its own encoding."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return data.decode(encoding)
+    except (SyntaxError, UnicodeDecodeError, LookupError):
+        return data.decode("utf-8", "surrogateescape")
+
+
+def encoded(text: str, like: bytes) -> bytes:
+    """Text as the bytes of a file that had these."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(like).readline)
+        return text.encode(encoding)
+    except (SyntaxError, UnicodeEncodeError, LookupError):
+        return text.encode("utf-8", "surrogateescape")
+
+
+@dataclass(slots=True)
+class Now:
+    """The project's source as it is now, with a statement placed in it if one was given."""
+
+    store: Store
+    project: Path
+    settings: config.Settings
+    at: At | None = None
+    _files: dict[str, bytes] = field(default_factory=dict)
+    _gathered: dict[str, bytes] | None = None
+    _known: dict[VersionId, Statements | Changed] = field(default_factory=dict)
+
+    def against(self, version: VersionId) -> Statements | Changed:
+        """What was added to a version, or what else is different. Asked once for each version."""
+        if version not in self._known:
+            self._known[version] = self._compare(version)
+        return self._known[version]
+
+    def _compare(self, version: VersionId) -> Statements | Changed:
+        try:
+            blobs = read.files(self.store, version)
+        except (NotFound, VersionError) as problem:
+            return Changed(f"its source cannot be read: {problem}", 1)
+        recorded: dict[str, str] = {}
+        current: dict[str, str] = {}
+        for path, blob in blobs.items():
+            if not path.endswith(".py") or path.startswith(_NOT_HERE):
+                continue
+            data = self._now(path)
+            recorded[path] = current[path] = ""  # as it was: nobody needs to look
+            if data is None:
+                recorded[path] = decoded(read.source(self.store, version, path))
+                del current[path]
+            elif blob_id(data) != blob:
+                recorded[path], current[path] = decoded(read.source(self.store, version, path)), decoded(data)
+        if all(recorded[path] == current.get(path) for path in recorded):
+            return Statements(version, Added(), {})
+        current |= {path: decoded(data) for path, data in self._all().items() if path not in recorded}
+        found = added_in_project(recorded, current)
+        if isinstance(found, Changed):
+            return found
+        return Statements(version, found, {path: self._bytes(path, text) for path, text in (found.files or {}).items()})
+
+    def _now(self, path: str) -> bytes | None:
+        """A file as it is now, with what was placed in it."""
+        if path not in self._files:
+            try:
+                data = (self.project / path).read_bytes()
+            except OSError:
+                return None
+            if self.at is not None and _means(self.project, self.at.file, path):
+                placed = place_at.place(decoded(data), self.at.line, self.at.expression, self.at.name, self.at.before, path=self.at.file)
+                data = encoded(placed.text, data)
+            self._files[path] = data
+        return self._files[path]
+
+    def _bytes(self, path: str, text: str) -> bytes:
+        known = self._files.get(path) or self._all().get(path)
+        return known if known is not None and decoded(known) == text else encoded(text, known or b"")
+
+    def _all(self) -> dict[str, bytes]:
+        """Every Python file that a version taken now would have."""
+        if self._gathered is None:
+            found: dict[str, bytes] = {}
+
+            def keep(data: bytes) -> str:
+                ident = blob_id(data)
+                found[ident] = data
+                return ident
+
+            gathered = gather(
+                self.project.absolute(), limit_bytes=self.settings["source_limit"], include=self.settings["include"],
+                exclude=self.settings["exclude"], bounds=Bounds(), keep=keep,
+            )  # fmt: skip
+            by_path = {os.fsdecode(path): entry.id for path, entry in gathered.entries.items()}
+            self._gathered = {path: found[ident] for path, ident in by_path.items() if path.endswith(".py") and ident in found}
+        return self._gathered
+
+    def check_at(self) -> None:
+        """Refuse a place that is in no file of the project."""
+        if self.at is not None:
+            file = Path(self.at.file)
+            if not file.is_file() and not (self.project / file).is_file():
+                raise UsageError(f"there is no file {self.at.file}: --at takes FILE:LINE of a file of this project")
+
+
+def _means(project: Path, given: str, path: str) -> bool:
+    """Whether a file that somebody typed is one of the project: from the current folder, or from the project's."""
+    wanted = os.path.realpath(project / path)
+    return wanted in (os.path.realpath(given), os.path.realpath(project / given))
