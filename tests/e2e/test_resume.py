@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rearview.record import past
 from tests.conftest import RunsProgram
 from tests.e2e import resuming
 
@@ -96,6 +97,21 @@ def test_what_was_edited_after_such_an_attempt_is_left_alone(project: Path, cli:
     page = cli("resume", run, "--dry-run", check=True).stdout
     assert "put back first" not in page
     assert "it is left as it is" in page
+
+
+def test_a_killed_run_says_what_it_ran_in(project: Path, cli: RunsProgram) -> None:
+    run = resuming.killed(project, cli)
+    (journal,) = (project / ".rearview" / "runs" / run).glob("0-a1-*.journal")
+    assert [sorted(fact) for fact in past.facts_in(journal, "environment")] == [["fact", "packages"]]
+
+
+def test_a_set_of_text_depends_on_the_hash_seed(project: Path, cli: RunsProgram) -> None:
+    resuming.write_trainer(project)
+    for checkpoints, code, noted in ((1, "", False), (2, "words = {'a', 'b'}", True)):
+        (project / "model.py").write_text(resuming.MODEL + code)
+        told = {"DIE_AT": "2,0", "DIE_AFTER": str(checkpoints), "REARVIEW_EVERY": "1"}
+        assert resuming.plainly(project, told) == -9
+        assert ("hash seed is not known" in cli("resume", "--dry-run", check=True).stdout) == noted
 
 
 def test_nobody_to_ask(project: Path, cli: RunsProgram) -> None:

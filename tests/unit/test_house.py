@@ -25,6 +25,7 @@ MAY_WRITE_FILES = {
     "store/check_checkpoints.py": "repair sets damaged manifests aside by name; it writes no bytes",
     "store/check.py": "repair puts damaged files and removed runs aside by name; it writes no bytes",
     "record/recorder.py": "the hot path: the journal's own write call for a float, without the call around it (bench: log)",
+    "record/undoing.py": "gives output files back the times that they had, with their content",
     "record/aside.py": "copies the user's output files aside, and rewrites them in place when their run is resumed",
     "catalog/tables/export.py": "a Parquet file the user named, whole or not there",
     "catalog/sealing/seal.py": "lines for DuckDB to read, in the store's tmp/; the segments made of them are published by atomic",

@@ -36,7 +36,7 @@ def command(ctx: click.Context, run_ref: str | None, as_json: bool, color: str) 
         found: list[str] = []
         listed = catalog.checkpoints(run.run, found)
         if not listed and not found:
-            raise NoCheckpoint(f"run {run.run} has no checkpoints: `with rv.checkpointing(...)` around its loop takes them")
+            raise NoCheckpoint(_none(catalog, run))
         kept = judged(catalog, run)
     whys = kept.whys()
     if as_json:
@@ -45,6 +45,14 @@ def command(ctx: click.Context, run_ref: str | None, as_json: bool, color: str) 
         screen.write(page(listed, kept, screen.of_stdout(color), dt.datetime.now(dt.UTC)))
     damage.tell(found)
     ctx.exit(EXIT_DIFFERENCES if found else EXIT_OK)
+
+
+def _none(catalog: Catalog, run: RunInfo) -> str:
+    from rearview.store.runs import read_run
+
+    if (read_run(catalog.store, run.run).get("settings") or {}).get("checkpoints", True):
+        return f"run {run.run} has no checkpoints: `with rv.checkpointing(...)` around its loop takes them"
+    return f"run {run.run} has no checkpoints: they were off (REARVIEW_CHECKPOINTS, or `checkpoints` in [tool.rearview])"
 
 
 def rules_in_force(keep: str | None = None) -> Rules:

@@ -96,11 +96,14 @@ def page(found: Retention, plan: GcPlan, done: GcDone | None, view: screen.Scree
     dropped = found.dropped
     lines = _table(dropped, view) if dropped else []
     lines += _others(plan)
-    kept = text.count(len({info.decision for info in found.checkpoints} - {info.decision for info, _ in dropped}), "checkpoint")
+    stay = len({info.decision for info in found.checkpoints} - {info.decision for info, _ in dropped})
+    kept = f"{text.count(stay, 'checkpoint')} stay{'s' * (stay == 1)}"
     if done is None:
-        lines.append(f"would free {text.size(plan.bytes_free)}; {kept} stay; nothing was removed (--dry-run)")
+        lines.append(f"would free {text.size(plan.bytes_free)}; {kept}; nothing was removed (--dry-run)")
     else:
-        lines.append(f"freed {text.size(done.bytes_freed)}; {kept} stay")
+        promised = sum(verdict.frees_bytes for _, verdict in dropped)
+        less = "; the rest comes free with a later gc, see below" if done.bytes_freed < promised and (plan.kept or done.kept) else ""
+        lines.append(f"freed {text.size(done.bytes_freed)}{less}; {kept}")
     over = above_budget(found)
     if over:
         lines.append(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rearview.errors import CheckpointError, StoreError
-from rearview.record import firsts, staging
+from rearview.record import boundaries, firsts, staging
 from rearview.record.changes import Changes
 from rearview.record.staging import Arena
 from rearview.state import tree as trees
@@ -113,6 +113,10 @@ class Materializer:
         if self._fits(total - arena.size):
             for k, view in zip(copies, staging.copy([captured.buffers[k] for k in copies], arena), strict=True):
                 job.staged[k] = view
+            if manifest.part != boundaries.BLOCK:  # the second part is compared with the first: its memory must not become another's
+                _let_go(job)
+            if first is not None:
+                _let_go(first)
             self._hand_over(job)
             job.stall_s = time.perf_counter() - began
         else:  # no memory for a copy: the training waits until its own memory is written
@@ -287,6 +291,14 @@ class Materializer:
                 self.changes.was_wrong(buffer)
                 raise _Void
         return expected
+
+
+def _let_go(job: Job) -> None:
+    """The memory that was copied may be freed by the program. What is proved where it lies stays."""
+    for k in job.staged:
+        buffer = job.captured.buffers[k]
+        if not buffer.private:
+            buffer.release()
 
 
 def described(captured: Any, entries: Sequence[Buffer]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rearview.errors import CheckpointError, Damaged
-from rearview.store import atomic, direct, duplicates, leases, manifests, references, sweeping, thinning
+from rearview.store import atomic, direct, duplicates, leases, manifests, references, replays, sweeping, thinning
 from rearview.store.layout import Store
 from rearview.store.manifests import ManifestName
 from rearview.store.packs import index as indexes
@@ -33,6 +33,9 @@ WAIT_S = 30.0
 """How long writers are waited for."""
 WORTH_BYTES = 64 << 10
 """Holes of less than this are not worth a new index."""
+_WORTH_A_WORD = 0.1
+"""What waits is spoken of if it is this much of what comes free."""
+Unused = dict[str, sweeping.Candidate]
 _NETWORK_SETTLE_S = 65.0
 """Other hosts may see a name for so long after it is gone: what network file systems remember of a folder."""
 
@@ -89,7 +92,7 @@ def plan(
     kept = [f"checkpoint {name} of run {name.run} is pinned" for name in wanted if name not in dropped]
     found = references.of_manifests(store, dropped)
     found.released.update(released)
-    removed, thinned, bytes_free = [], [], 0
+    removed, thinned, bytes_free, scattered = [], [], 0, 0
     words = {name: (why if isinstance(why, str) else why.get(name, "")) or "dropped" for name in dropped}
     reasons = [f"checkpoint {name} of run {name.run} is thinned: {words[name]}" for name in dropped]
     can_punch = direct.can_punch(atomic.temp_name(store.tmp))
@@ -111,13 +114,33 @@ def plan(
             reasons.append(f"pack {index.pack[:8]}: no checkpoint needs {dead} of its {len(index)} chunks ({free} bytes)")
         else:
             bytes_free -= free
-    leftovers = sweeping.leftovers(store, grace_s)
-    gone = {} if only_packs else sweeping.unused_objects(store, sweeping.settled_objects(store, grace_s), found)
+            scattered += free
+    if scattered:
+        kept.append(f"{scattered:,} bytes that nobody needs lie between chunks of their packs that are needed: too few for a hole")
+    leftovers = {**sweeping.leftovers(store, grace_s), **replays.unfinished(store, grace_s)}
+    gone, waiting = ({}, {}) if only_packs else _objects_gone(store, found, grace_s)
     reasons += [f"{path.name}: unfinished, and nobody is writing it ({size} bytes)" for path, size in leftovers.items()]
     reasons += [f"object {key}: no record and no checkpoint refers to it ({one.size_bytes} bytes)" for key, one in gone.items()]
     bytes_free += sum(leftovers.values()) + sum(one.size_bytes for one in gone.values())
+    if sum(one.size_bytes for one in waiting.values()) > bytes_free * _WORTH_A_WORD:
+        kept.append(_waits(waiting, grace_s))
     return GcPlan(
         bytes_free, tuple(removed), tuple(thinned), tuple(gone), tuple(leftovers), dropped, tuple(reasons), tuple(kept), grace_s, words
+    )
+
+
+def _objects_gone(store: Store, found: References, grace_s: float) -> tuple[Unused, Unused]:
+    """Objects that nobody refers to: those that go, and those that were put so lately that they wait."""
+    unused = sweeping.unused_objects(store, sweeping.settled_objects(store, -1.0), found)
+    settled = sweeping.settled_objects(store, grace_s) if unused else {}
+    return {key: one for key, one in unused.items() if key in settled}, {key: one for key, one in unused.items() if key not in settled}
+
+
+def _waits(waiting: Unused, grace_s: float) -> str:
+    size, many = sum(one.size_bytes for one in waiting.values()), len(waiting) != 1
+    return (
+        f"{len(waiting)} object{'s' * many} of no record and no checkpoint ({size:,} bytes) {'are' if many else 'is'} less than "
+        f"{grace_s / 60:.0f} minutes old and may belong to a checkpoint in the making: run gc again later"
     )
 
 
@@ -156,7 +179,8 @@ def _too_young(store: Store, index: PackIndex, path: Path, found: References, gr
         return ""
     age_s = time.time() - max(made.st_mtime, made.st_ctime)
     if age_s < grace_s and not any(name in found.released for name, _, _ in index):
-        return f"pack {index.pack[:8]} is {max(0.0, age_s):.0f} s old and in no checkpoint: it may belong to one in the making"
+        age = f"{max(0.0, age_s):.0f} s old"
+        return f"pack {index.pack[:8]} is {age} and in no checkpoint: it may belong to one in the making; run gc again later"
     if time.time() - used.st_mtime < grace_s and sweeping.on_network(store):
         return f"pack {index.pack[:8]} was used less than {grace_s:.0f} s ago, and other machines may write to this store"
     return ""
@@ -170,7 +194,7 @@ def execute(store: Store, what: GcPlan, *, wait_s: float = WAIT_S) -> GcDone:
             raise CheckpointError(f"another gc is at work in {store.root}: wait for it, then run gc again")
         sweeping.recover(store)
         for path in what.leftovers:
-            if path.parent == store.tmp:
+            if path.parent == store.tmp or replays.is_unfinished(path):
                 done.bytes_freed += sweeping.remove(path)
         for name in what.drop:
             _mark(store, name, what.why[name])

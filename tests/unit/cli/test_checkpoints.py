@@ -90,6 +90,16 @@ def test_gc_counts_a_checkpoint_with_two_parts_once() -> None:
     assert done[-1] == "freed 14.0 kB; 0 checkpoints stay"
 
 
+def test_gc_says_why_less_came_free_and_counts_one() -> None:
+    found = retention(ONE, replace(ONE, number=9), keep=False)
+    waits = GcPlan(kept=("1 object is less than 10 minutes old",))
+    assert gc.page(found, waits, GcDone(bytes_freed=0), view(120))[-1] == (
+        "freed 0 B; the rest comes free with a later gc, see below; 0 checkpoints stay"
+    )
+    kept = gc.page(retention(ONE), GcPlan(), GcDone(), view(120))
+    assert kept[-1] == "freed 0 B; 1 checkpoint stays"
+
+
 def test_gc_lists_many_by_their_ends() -> None:
     many = [replace(ONE, number=k, path=(Element("epoch", 0, k, k),), boundary="iteration") for k in range(100)]
     lines = gc.page(retention(*many, keep=False), GcPlan(), None, view(120))

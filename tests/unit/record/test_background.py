@@ -574,3 +574,16 @@ def test_room_that_was_not_used_is_given_back() -> None:
     queue.drain()
     assert (done.value, queue.pending, queue.waiting_bytes) == (7, 0, 0)
     queue.rest()
+
+
+def test_our_threads_come_to_rest_by_one_call() -> None:
+    from rearview.record import lifecycle
+
+    writer = Writer()
+    proxy = background(writer)
+    proxy.add(1)
+    lifecycle.rest()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("rearview-background")]
+    proxy.add(2)
+    back.at_exit()
+    assert writer.seen == [1, 2]

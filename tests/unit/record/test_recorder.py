@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from rearview.model import ProcessNumber, RunId
-from rearview.record import loops, process, recorder
+from rearview.record import loops, recorder
 from rearview.record.arguments import Given
 from rearview.record.keeper import sync
 from rearview.record.recorder import Recorder
-from rearview.store import frames, journal, layout, runs
+from rearview.store import frames, journal, layout, processes, runs
 from tests.integration.record.reading import Read, the_run
 
 RUN = RunId("r000000000001")
@@ -29,7 +29,7 @@ def make(project: Path) -> Iterator[Callable[..., Recorder]]:
 
     def begin(given: dict[str, str] | None = None, **more: Any) -> Recorder:
         runs.write_run(store, RUN, {"tstamp": "", "place": 0, "version": None})
-        made = Recorder(store, RUN, ProcessNumber("0"), process.identity(), Given(given or {}), **more)
+        made = Recorder(store, RUN, ProcessNumber("0"), processes.identity(), Given(given or {}), **more)
         made.begin()
         loops.current.set(made.root)
         return made

@@ -66,3 +66,26 @@ def test_samples_are_for_what_is_too_large_to_compare(recording: Path, monkeypat
                 weights += 1.0
             weights.data.mul_(0.5)
     assert float(rv.checkpoint(run.id, epoch=1)["weights"][3]) == 1.5
+
+
+def test_memory_that_was_copied_is_the_programs_again(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After both parts nothing of ours keeps a tensor alive that the program has dropped; between them the first part does."""
+    taken: list[Any] = []
+    take = materialize.Materializer.take
+
+    def noted(self: Any, manifest: Any, captured: Any, *args: Any, **more: Any) -> Any:
+        job = take(self, manifest, captured, *args, **more)
+        taken.append((manifest.part, [buffer.owner is None for buffer in captured.buffers if not buffer.private]))
+        return job
+
+    monkeypatch.setattr(materialize.Materializer, "take", noted)
+    weights = torch.zeros(20_000)
+    with rv.run(), rv.checkpointing(weights=weights):
+        for _ in rv.loop("epoch", range(2)):
+            for _ in rv.loop("step", range(2)):
+                weights += 1.0
+            weights += 1.0
+    parts = {part for part, _ in taken}
+    assert parts == {"block", "iteration"}
+    assert not any(any(gone) for part, gone in taken if part == "block")
+    assert all(all(gone) for part, gone in taken if part == "iteration")

@@ -130,6 +130,15 @@ def test_what_no_manifest_named_is_young_for_a_while(store: Store) -> None:
     assert len(gc.plan(store, grace_s=0.0).packs_removed) == 1
 
 
+def test_what_waits_is_said(store: Store) -> None:
+    name = save(store, 1, {"w": noise(100, 1)})
+    plan = gc.plan(store, [name])
+    assert plan.objects_removed == ()
+    assert [line for line in plan.kept if "1 object of no record and no checkpoint" in line and "less than 10 minutes old" in line]
+    assert not gc.plan(store).kept, "what is used does not wait"
+    assert not gc.plan(store, [name], grace_s=0.0).kept
+
+
 def test_a_writer_that_began_before_is_waited_for(store: Store) -> None:
     """The bytes of a dropped checkpoint are needed again by one in the making."""
     name = save(store, 1, {"w": noise(MIB, 1)})
