@@ -9,10 +9,11 @@ like a call of `rv.loop` here may be something else. Must not know what skipping
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import CodeType
 
-from rearview.instrument.calls import DELAYED, Calls, bodies, first_line, heads, last_line, within
+from rearview.instrument.calls import DELAYED, Calls, bodies, first_line, last_line
+from rearview.instrument.driving import driven_loops, scopes
 
 MARK = "__rearview_for__"
 BROKE = "__rearview_broke__"
@@ -23,11 +24,6 @@ ITEM = "__rearview_item__"
 Span = tuple[int, int] | tuple[int, int, int, int, int]
 """A line and the number of its probe: what begins on that line and logs. Or line, column, end line, end column and the number:
 everything between, with the temporaries and the statements around it that were added together."""
-
-_BUILTINS = frozenset({"enumerate", "zip", "iter", "map", "filter"})
-_PASS_ON = frozenset({"tqdm", "tqdm_notebook", "track", "islice"})
-"""What takes one item at a time, hands it on at once, and never looks ahead: a loop inside is driven by the `for` around. The builtins
-only by their bare names: `pool.map` takes all items at once."""
 
 
 def rewrite(tree: ast.Module, probes: Sequence[Span] = ()) -> ast.Module:
@@ -62,7 +58,7 @@ class _Rewriting:
                 outside = [one for one in body if self._probe_of(one) is None]  # what is in a probe is not looked into
                 pending.extend(inner for one in outside for inner in bodies(one))
                 self._wrap_probes(body)
-        for scope in _scopes(self._tree):
+        for scope in scopes(self._tree):
             self._mark_loops(scope)
 
     # -- probes --------------------------------------------------------------------------------------------------------
@@ -97,46 +93,18 @@ class _Rewriting:
     # -- loops ---------------------------------------------------------------------------------------------------------
 
     def _mark_loops(self, scope: list[ast.stmt]) -> None:
-        """Mark the loops that `for` statements of one scope drive; `scope` has all of its statements."""
-        drivers = [one for one in scope if isinstance(one, ast.For) and not _yields(one)]
-        for statement in drivers:
-            statement.iter, marked = self._marked(statement.iter)
-            if marked and statement.orelse:
-                _break_first(statement)
-        for name in _only_driving(scope, drivers):
-            for holder, field in _makers(scope, name):
-                value, marked = self._marked(getattr(holder, field))
-                setattr(holder, field, value)
-                if marked:
-                    for statement in drivers:
-                        if statement.orelse and _driven(statement.iter, name):
-                            _break_first(statement)
-
-    def _marked(self, expression: ast.expr) -> tuple[ast.expr, bool]:
-        """An expression that yields items, with the loop in it marked."""
-        if isinstance(expression, ast.Call):
-            if self._is_loop(expression):
-                self.changed = True
-                call = ast.Call(func=ast.Name(MARK, ast.Load()), args=[expression], keywords=[])
-                return _placed(call, expression), True
-            if _passes_on(expression):
-                results = [self._marked(argument) for argument in expression.args]
-                expression.args = [argument for argument, _ in results]
-                return expression, any(marked for _, marked in results)
-        elif isinstance(expression, ast.NamedExpr):
-            expression.value, marked = self._marked(expression.value)
-            return expression, marked
-        return expression, False
+        broken: set[int] = set()
+        for loop in list(driven_loops(scope, self._is_loop)):
+            mark = ast.Call(func=ast.Name(MARK, ast.Load()), args=[loop.call], keywords=[])
+            loop.put(_placed(mark, loop.call))
+            self.changed = True
+            if loop.statement.orelse and id(loop.statement) not in broken:
+                broken.add(id(loop.statement))
+                _break_first(loop.statement)
 
     def _is_loop(self, call: ast.Call) -> bool:
         named = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         return named == "loop" or self._calls.called(call) == "loop"
-
-
-def _passes_on(call: ast.Call) -> bool:
-    if isinstance(call.func, ast.Name):
-        return call.func.id in _BUILTINS or call.func.id in _PASS_ON
-    return isinstance(call.func, ast.Attribute) and call.func.attr in _PASS_ON
 
 
 def _placed(node: ast.expr, at: ast.expr) -> ast.expr:
@@ -179,86 +147,3 @@ def _located(statement: ast.stmt, at: ast.stmt) -> ast.stmt:
         if "lineno" in node._attributes and not hasattr(node, "lineno"):
             ast.copy_location(node, at)
     return statement
-
-
-# -- scopes ------------------------------------------------------------------------------------------------------------
-
-
-def _scopes(tree: ast.Module) -> Iterator[list[ast.stmt]]:
-    """The statements of each scope: the module, every function, every class body."""
-    pending: list[list[ast.stmt]] = [tree.body]
-    while pending:
-        scope: list[ast.stmt] = []
-        inner = pending.pop()[::-1]
-        while inner:
-            statement = inner.pop()
-            scope.append(statement)
-            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                pending.append(statement.body)
-            else:
-                inner.extend(reversed([one for body in bodies(statement) for one in body]))
-        yield scope
-
-
-def _yields(statement: ast.For) -> bool:
-    """Whether the body runs as part of a generator: then whoever consumes that drives the loop."""
-    body = (node for one in statement.body for node in within(one))
-    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in body)
-
-
-def _driven(iterated: ast.expr, name: str) -> bool:
-    """Whether what a `for` iterates over is a variable, or passes its items on."""
-    if isinstance(iterated, ast.Name):
-        return iterated.id == name
-    return isinstance(iterated, ast.Call) and _passes_on(iterated) and any(_driven(one, name) for one in iterated.args)
-
-
-def _only_driving(scope: list[ast.stmt], drivers: list[ast.For]) -> list[str]:
-    """Variables that hold something which exactly one `for` statement iterates over: `bar = tqdm(rv.loop(...))`, `for x in bar`.
-
-    Elsewhere only attributes of them are used (`bar.set_postfix(...)`), and no other scope sees them.
-    """
-    driven: dict[str, int] = {}
-    loads: dict[str, int] = {}
-    shared: set[str] = set()
-    for driver in drivers:
-        for node in within(driver.iter):
-            if isinstance(node, ast.Name) and _driven(driver.iter, node.id):
-                driven[node.id] = driven.get(node.id, 0) + 1
-    if not driven:
-        return []
-    for statement in scope:
-        if isinstance(statement, ast.Global | ast.Nonlocal):
-            shared.update(statement.names)
-        for node in [statement, *heads(statement)] if isinstance(statement, DELAYED) else heads(statement):
-            _count_loads(node, loads, shared)
-    return [name for name, times in driven.items() if times == 1 and loads.get(name, 0) == 1 and name not in shared]
-
-
-def _count_loads(node: ast.AST, loads: dict[str, int], shared: set[str]) -> None:
-    """Count bare reads of names; names that inner scopes read are shared."""
-    for one in within(node):
-        if isinstance(one, DELAYED):
-            shared.update(inner.id for inner in ast.walk(one) if isinstance(inner, ast.Name))
-        elif isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
-            loads[one.id] = loads.get(one.id, 0) + 1
-        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name):
-            loads[one.value.id] = loads.get(one.value.id, 0) - 1  # `bar.total`: what it holds is not iterated over
-
-
-def _makers(scope: list[ast.stmt], name: str) -> list[tuple[ast.AST, str]]:
-    """Where a variable gets its value, if that is one place: the node and the field that has it."""
-    found: list[tuple[ast.AST, str]] = []
-    stores = 0
-    for statement in scope:
-        for head in heads(statement):
-            stores += sum(isinstance(one, ast.Name) and one.id == name and not isinstance(one.ctx, ast.Load) for one in within(head))
-        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and _is_name(statement.targets[0], name):
-            found.append((statement, "value"))
-        elif isinstance(statement, ast.With):
-            found += [(item, "context_expr") for item in statement.items if item.optional_vars and _is_name(item.optional_vars, name)]
-    return found if stores == len(found) == 1 else []
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
