@@ -23,7 +23,9 @@ from rearview.catalog.tables.table import Table
 from rearview.catalog.tables.types import NONE, TYPE_NAMES
 from rearview.errors import StoreError
 from rearview.model import RunId
+from rearview.store import replays
 from rearview.store.layout import Store
+from rearview.store.replays import Replay
 
 if TYPE_CHECKING:
     import duckdb
@@ -153,6 +155,16 @@ class Catalog:
 
         return retention.judge(self.store, runs, rules, values)
 
+    # Replays
+
+    def replays(self, run: str | None = None) -> list[Replay]:
+        """What was replayed, oldest first: of one run, or of all."""
+        chosen = [self.run(run).run] if run is not None else list(self._summaries().runs)
+        damage: list[str] = []
+        found = [one for each in chosen for one in replays.list_of(self.store, each, damage)]
+        self._noticed.update(damage)
+        return sorted(found, key=replays.order)
+
     # Names
 
     def names(self) -> list[NameInfo]:
@@ -161,12 +173,18 @@ class Catalog:
 
     # Tables
 
-    def table(self, names: Sequence[str], where: str | None = None, run: str | None = None) -> Table:
-        """One column per name plus the dimensions; `where` filters rows, `run` takes one run only."""
+    def table(
+        self, names: Sequence[str], where: str | None = None, run: str | None = None, *, provenance: bool = False, divergent: bool = False
+    ) -> Table:
+        """One column per name plus the dimensions; `where` filters rows, `run` takes one run only.
+
+        `provenance` adds to each name where its values came from, and their verdict. Values of replays that came out otherwise than
+        the record are left out, unless `divergent`.
+        """
         from rearview.catalog.asking.ask import ask_table
 
         asked = list(dict.fromkeys(names))
-        return self._again(lambda places: ask_table(self._asking(places), asked, where, run))
+        return self._again(lambda places: ask_table(self._asking(places), asked, where, run, provenance=provenance), divergent=divergent)
 
     def _asking(self, places: Places) -> Asking:
         from rearview.catalog.asking.choose import Asking
@@ -182,33 +200,40 @@ class Catalog:
         return ask_runs(self._asking(places), where)
 
     def sql(self, query: str) -> Table:
-        """Any SELECT over the views runs, logs, loops, args, checkpoints and wide."""
+        """Any SELECT over the views runs, logs, loops, args, checkpoints, replayed and wide."""
+        from rearview.catalog.asking.replayed import make_replayed, mentions
         from rearview.catalog.asking.views import ask_sql
 
-        return self._again(lambda places: ask_sql(self._asking(places), query))
+        def ask(places: Places) -> Table:
+            return ask_sql(self._asking(places), query)
+
+        if mentions(query):  # also what diverged is in that view, and in no other
+            self._again(lambda places: make_replayed(self._asking(places), query), divergent=True)
+        return self._again(ask)
 
     # The connection
 
-    def _again(self, question: Callable[[Places], T]) -> T:
+    def _again(self, question: Callable[[Places], T], *, divergent: bool = False) -> T:
         """Ask over a fresh listing; ask again if files went away in between."""
         problem = ""
         for _ in range(_RETRIES):
             try:
                 with in_our_words(f"the store at {self.store.root}"):
-                    return question(self._loaded())
+                    return question(self._loaded(divergent))
             except (FilesVanished, FileNotFoundError) as vanished:
                 problem = str(vanished)
                 self._places = None
         raise StoreError(f"the segments of {self.store.root} cannot be read: {problem}; `rearview check --repair` makes them anew")
 
-    def _loaded(self) -> Places:
+    def _loaded(self, divergent: bool) -> Places:
         sources = self._reader.refresh()
-        listed = tuple((segment.ident, tuple(mine)) for segment, mine in sources.taken), frozenset(sources.runs)
+        divergent = divergent and any(one.verdict == "divergent" for one in sources.replays)
+        listed = tuple((segment.ident, tuple(mine)) for segment, mine in sources.taken), frozenset(sources.runs), divergent
         if self._places is None or self._listed != listed or self._connection is None:
             if self._connection is None:
                 self._connection = connect([self.store.segments, self._reader.private], self._reader.private)
             with deadline(self._connection, max(self.timeout_s, 60.0)):
-                self._places = Places(self._connection, sources)
+                self._places = Places(self._connection, sources, divergent=divergent)
             self._listed = listed
         self._places.sources = sources
         return self._places

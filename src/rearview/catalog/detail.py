@@ -11,7 +11,8 @@ from rearview.catalog.asking.engine import literal
 from rearview.catalog.checkpoints import CheckpointInfo
 from rearview.catalog.overlap import Attempt, Overlap, attempts_of, compare
 from rearview.catalog.runs import SUPERVISOR, RunInfo, process_order
-from rearview.catalog.tables.places import Places, Shape
+from rearview.catalog.sealing.listing import replay_of
+from rearview.catalog.tables.places import BEHIND, POSITION, Places, Shape
 from rearview.catalog.tables.types import FLOAT, INT, gather
 from rearview.errors import Damaged
 from rearview.model import MAIN_PROCESS, RunId
@@ -159,7 +160,7 @@ def facts_of(places: Places, run: RunId) -> list[tuple[PartName, dict[str, Any]]
     """The facts of a run's journals with the part each is from, in order."""
     found: list[tuple[PartName, int, dict[str, Any]]] = []
     for segment, mine in places.sources.taken:
-        theirs = {ix: PartName.parse(segment.parts[ix]["file"]) for ix in mine if segment.parts[ix]["run"] == run}
+        theirs = {ix: PartName.parse(file) for ix in mine if (file := _own_file(segment.parts[ix], run))}
         if not theirs:
             continue
         numbers = ", ".join(map(str, theirs))
@@ -170,6 +171,11 @@ def facts_of(places: Places, run: RunId) -> list[tuple[PartName, dict[str, Any]]
                 found.append((name, seq, decode(bytes(body))))
     found.sort(key=lambda item: (item[0].attempt, process_order(item[0].writer), item[0].part, item[1]))
     return [(name, fact) for name, _, fact in found]
+
+
+def _own_file(entry: dict[str, Any], run: RunId) -> str:
+    """The name of a part that a run itself wrote; nothing for others, and for those of its replays."""
+    return "" if entry["run"] != run or replay_of(entry["file"]) else str(entry["file"])
 
 
 def _take(found: RunDetail, fact: dict[str, Any]) -> None:
@@ -227,26 +233,27 @@ def _series(places: Places, run: RunId) -> list[Series]:
     for name, at in known.logged.items():
         for shape, occurrence in at.items():
             if main in occurrence.rps and set(occurrence.counts) & {FLOAT, INT}:
-                found.append(_one_series(places, name, shape, main))
+                found.append(_one_series(places, name, shape, main, replayed=main in occurrence.replayed))
     return [series for series in found if series.count]
 
 
-def _one_series(places: Places, name: str, shape: Shape, rp: int) -> Series:
-    again = len(places.attempts.get(rp, ())) > 1
+def _one_series(places: Places, name: str, shape: Shape, rp: int, *, replayed: bool) -> Series:
+    again = len(places.attempts.get(rp, ())) > 1 or replayed
     latest = " QUALIFY lag(true) OVER (PARTITION BY place, it, ord ORDER BY era DESC, seq DESC) IS NULL" if again else ""
     number = f"CASE type WHEN {FLOAT} THEN f ELSE coalesce(i::DOUBLE, f) END"
     every = (
-        f"SELECT {number} AS v, type, f, i, s, raw, era, seq FROM ({places.records([name])}) JOIN bp USING (b) "
+        f"SELECT {number} AS v, type, f, i, s, raw, {POSITION} AS pos, {BEHIND} AS behind "
+        f"FROM ({places.records([name])}) JOIN bp USING (b) "
         f"WHERE rp = {rp} AND shape = {places.shapes[shape]} AND type IN ({FLOAT}, {INT}){latest}"
     )
-    numbers = f"SELECT v, era, seq FROM ({every}) WHERE NOT (type = {INT} AND isinf(v))"
+    numbers = f"SELECT v, pos, behind FROM ({every}) WHERE NOT (type = {INT} AND isinf(v))"
     run, finite = places.connection.execute, "FILTER (WHERE isfinite(v))"
     count, low, high = run(f"SELECT count(*), min(v) {finite}, max(v) {finite} FROM ({numbers})").fetchone() or (0, None, None)
     stride = max(1, -(-count // (POINTS - 1)))
     rows = run(
-        f"SELECT v FROM (SELECT v, row_number() OVER (ORDER BY era, seq) - 1 AS k FROM ({numbers})) "
+        f"SELECT v FROM (SELECT v, row_number() OVER (ORDER BY pos, behind) - 1 AS k FROM ({numbers})) "
         f"WHERE k % {stride} = 0 OR k = {count - 1} ORDER BY k"
     ).fetchall()
-    end = run(f"SELECT type, f, i, s, raw FROM ({every}) ORDER BY era DESC, seq DESC LIMIT 1").fetchone()
+    end = run(f"SELECT type, f, i, s, raw FROM ({every}) ORDER BY pos DESC, behind DESC LIMIT 1").fetchone()
     total = run(f"SELECT count(*) FROM ({every})").fetchone()
     return Series(name, shape, total[0] if total else 0, low, high, gather(*end) if end else None, [float(value) for (value,) in rows])

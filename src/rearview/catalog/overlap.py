@@ -107,7 +107,7 @@ def compare(places: Places, run: RunId, facts: Facts) -> Overlap:
         return Overlap()
     rows = (
         "SELECT rp, place, it, n, ord, era >> 20 AS attempt, us, flags, type, f, i, s, raw, row(type, f::VARCHAR, i, s, raw) AS value "
-        f"FROM ({places.records(names)}) JOIN bp USING (b) WHERE rp IN ({', '.join(map(str, mine))})"
+        f"FROM ({places.records(names)}) JOIN bp USING (b) WHERE era >= 0 AND rp IN ({', '.join(map(str, mine))})"
     )
     before = ", ".join(f"lag({column}) OVER same AS {column}_" for column in ("attempt", "value", "type", "f", "i", "s", "raw"))
     pairs = f"SELECT *, {before} FROM ({rows}) WINDOW same AS (PARTITION BY rp, place, it, n, ord ORDER BY attempt)"

@@ -175,7 +175,7 @@ def values_of(places: Places, run: RunId, name: str) -> Values:
     above = {place: (key, parent, parent_it) for place, key, parent, parent_it in blocks}
     rows = ask(
         f"SELECT place, it, era, us, CASE type WHEN {FLOAT} THEN f ELSE coalesce(i::DOUBLE, f) END FROM ({places.records([name])}) "
-        f"JOIN bp USING (b) WHERE rp = {main} AND type IN ({FLOAT}, {INT}) ORDER BY era, seq"
+        f"JOIN bp USING (b) WHERE era >= 0 AND rp = {main} AND type IN ({FLOAT}, {INT}) ORDER BY era, seq"
     ).fetchall()
     found: Values = {}
     for place, it, era, us, value in rows:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from rearview.catalog.asking.choose import DIMENSIONS, Asking, Choice, near, run_query
 from rearview.catalog.runs import tstamp_of
 from rearview.catalog.tables.fields import Field
 from rearview.catalog.tables.pivot import Pivot
-from rearview.catalog.tables.places import Names
+from rearview.catalog.tables.places import Names, Places
 from rearview.catalog.tables.result import Dimension, PivotData, local_times
 from rearview.catalog.tables.shapes import loop_columns
 from rearview.catalog.tables.table import Table, local_zone
 from rearview.model import RunId
 
 
-def ask_table(asking: Asking, asked: Sequence[str], where: str | None, run: str | None) -> Table:
-    """The table of some names."""
+def ask_table(asking: Asking, asked: Sequence[str], where: str | None, run: str | None, *, provenance: bool = False) -> Table:
+    """The table of some names; with `provenance` each is followed by where its values came from, and their verdict."""
     places = asking.places
     only = {asking.resolve(places.sources, run)} if run is not None else None
     known = places.names(only)
@@ -26,8 +27,8 @@ def ask_table(asking: Asking, asked: Sequence[str], where: str | None, run: str 
     columns = [name for name in asked if not _is_dimension(name, known)]
     rps = None if only is None else {rp for rp, (run_ix, _) in enumerate(places.processes) if places.runs[run_ix] in only}
     choice = Choice(asking, where, known, rps) if where is not None else None
-    pivot = Pivot(places, known, columns, (), rps)
-    _keep(asking, pivot, choice.rows(columns) if choice else pivot.query(), choice)
+    pivot = Pivot(places, known, columns, (), rps, traced=provenance)
+    _keep(asking, pivot, choice.rows(columns, traced=provenance) if choice else pivot.query(), choice)
     data = _data(asking, pivot, asked)
     listed = data.columns()
     there = {column.name for column in listed}
@@ -69,7 +70,7 @@ def _unknown(asked: Sequence[str], known: Names, every: Names) -> list[str]:
 def _keep(asking: Asking, pivot: Pivot, rows: str, choice: Choice | None) -> None:
     """Materialise the rows in their order, in a table that outlives the catalog."""
     columns = ", ".join(["run_ix", "rp", *(column for field in (*pivot.loops, *pivot.names) for column in field.columns)])
-    kept = f"CREATE TABLE {asking.answer} AS SELECT {columns} FROM ({rows}) ORDER BY rp, pos"
+    kept = f"CREATE TABLE {asking.answer} AS SELECT {columns} FROM ({rows}) ORDER BY {pivot.order}"
     run_query(asking, kept, choice.clause if choice else None)
 
 
@@ -88,16 +89,22 @@ def _data(asking: Asking, pivot: Pivot, asked: Sequence[str]) -> PivotData:
     here = {numbers[rp] for (rp,) in places.connection.execute(f"SELECT DISTINCT rp FROM {asking.answer}").fetchall()}
     if len(here) > 1 or "process" in asked:
         dimensions.append(Dimension("process", "text", "rp", numbers))
-    return PivotData(asking.store, places.connection.cursor(), asking.answer, dimensions, _renamed(pivot, {d.name for d in dimensions}))
+    fields = _renamed(pivot, {d.name for d in dimensions})
+    return PivotData(asking.store, places.connection.cursor(), asking.answer, dimensions, fields, partial(_provenance, places))
 
 
-def _renamed(pivot: Pivot, taken: set[str]) -> list[Field]:
-    """The fields in order; a loop or name that is called like a column before it gets a word more."""
+def _provenance(places: Places, name: str, era: int) -> tuple[str, str | None]:
+    """Where a value came from, and how far a replayed one can be trusted."""
+    return ("recorded", None) if era >= 0 else ("replayed", places.replay_at(era).verdict_of(name))
+
+
+def _renamed(pivot: Pivot, taken: set[str]) -> list[tuple[Field, str]]:
+    """The fields in order, with their own names; a loop or name that is called like a column before it gets a word more."""
     fields = []
     for field in (*pivot.loops, *pivot.names):
         name = field.name
-        while name in taken:
+        while taken & ({name, f"{name}.origin", f"{name}.verdict"} if field.traced else {name}):
             name += "_loop" if field in pivot.loops else "_value"
-        taken.add(name)
-        fields.append(replace(field, name=name))
+        taken |= {name, f"{name}.origin", f"{name}.verdict"} if field.traced else {name}
+        fields.append((replace(field, name=name), field.name))
     return fields

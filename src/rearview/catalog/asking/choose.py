@@ -149,10 +149,10 @@ class Choice:
         found = self._satisfying("q.run_ix", f"({query} UNION ALL BY NAME {missing}) q", columns)
         return {self.places.runs[run_ix] for (run_ix,) in run_query(self.asking, found, self.clause).fetchall() if run_ix is not None}
 
-    def rows(self, asked: Sequence[str]) -> str:
+    def rows(self, asked: Sequence[str], *, traced: bool = False) -> str:
         """SQL for the rows of the table of some names that satisfy the clause."""
         self._prepare()
-        plain = Pivot(self.places, self.known, asked, (), self.only)
+        plain = Pivot(self.places, self.known, asked, (), self.only, traced=traced)
         made = f"CREATE OR REPLACE TEMP TABLE plain AS SELECT row_number() OVER () AS number, * FROM ({plain.query()})"
         run_query(self.asking, made, None)
         extra = self._mentioned(self.decides, asked)

@@ -1,4 +1,4 @@
-"""The views that SQL sees: runs, logs, loops, args, checkpoints and wide.
+"""The views that SQL sees: runs, logs, loops, args, checkpoints and wide; `replayed` has a module of its own.
 
 `value` has one type for a whole query: that of the names the query mentions (so `avg(value)` works for floats), else a
 union of number, truth and text that refuses arithmetic instead of rounding it. If a row turns up that does not fit the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rearview.catalog import checkpoints
@@ -18,7 +18,7 @@ from rearview.catalog.asking.engine import deadline, fill, literal, quoted, user
 from rearview.catalog.asking.guard import column_type, one_look
 from rearview.catalog.runs import RunInfo, args_by_process, process_order
 from rearview.catalog.tables.pivot import Pivot, listed
-from rearview.catalog.tables.places import Names, Places
+from rearview.catalog.tables.places import BEHIND, FIRST_REPLAY, POSITION, Names, Places
 from rearview.catalog.tables.table import Column, RowData, Table
 from rearview.catalog.tables.types import BOOL, FLOAT, INT, NONE, TEXT, TYPE_NAMES, clean_text, spread
 from rearview.errors import QueryError
@@ -27,10 +27,10 @@ from rearview.store.frames import ENDINGS
 if TYPE_CHECKING:
     import duckdb
 
-VIEWS = ("args", "checkpoints", "logs", "loops", "runs", "wide")
+VIEWS = ("args", "checkpoints", "logs", "loops", "replayed", "runs", "wide")
 UNION = "UNION(number DOUBLE, truth BOOLEAN, text VARCHAR)"
-_UNFIT = "rearview: a value of another type"
-_ANY = (
+UNFIT = "rearview: a value of another type"
+ANY_VALUE = (
     f"CASE type WHEN {FLOAT} THEN union_value(number := f)::{UNION} "
     f"WHEN {INT} THEN CASE WHEN i IS NOT NULL AND try_cast(i::DOUBLE AS HUGEINT) = i::HUGEINT "
     f"THEN union_value(number := i::DOUBLE)::{UNION} ELSE union_value(text := coalesce(s, i::VARCHAR))::{UNION} END "
@@ -38,10 +38,10 @@ _ANY = (
 )
 
 
-def _value(codes: set[int], raws: bool) -> str:
+def value_of(codes: set[int], raws: bool) -> str:
     """The SQL of `value` over (type, f, i, s, raw) for rows of these types."""
     kinds = codes - {NONE}
-    unfit = f"error({literal(_UNFIT)})"
+    unfit = f"error({literal(UNFIT)})"
     if kinds == {FLOAT} or kinds == {FLOAT, INT}:
         return f"CASE type WHEN {FLOAT} THEN f WHEN {INT} THEN coalesce(i::DOUBLE, f) WHEN {NONE} THEN NULL ELSE {unfit}::DOUBLE END"
     if kinds == {INT} and not raws:
@@ -50,7 +50,7 @@ def _value(codes: set[int], raws: bool) -> str:
         return f"CASE type WHEN {BOOL} THEN i <> 0 WHEN {NONE} THEN NULL ELSE {unfit}::BOOLEAN END"
     if kinds == {TEXT}:
         return f"CASE type WHEN {TEXT} THEN s WHEN {NONE} THEN NULL ELSE {unfit}::VARCHAR END"
-    return _ANY
+    return ANY_VALUE
 
 
 def ask_sql(asking: Asking, query: str) -> Table:
@@ -80,7 +80,7 @@ def _answer(asking: Asking, statement: str, *, guess: bool) -> Table:
         except (duckdb.IOException, duckdb.InterruptException):
             raise
         except duckdb.Error as problem:
-            if _UNFIT in str(problem):
+            if UNFIT in str(problem):
                 raise _Unfit from None
             missing = re.search(r"Table with name (.+?) does not exist", str(problem))
             if missing:
@@ -115,20 +115,20 @@ def make_views(asking: Asking, query: str, *, guess: bool) -> None:
     make_run_facts(places)
     if "runs" in words or everything:
         _runs_view(places, asking.describe())
-    codes, raws = _types_mentioned(query, known) if guess else ({FLOAT, TEXT}, False)
-    value = _value(codes, raws)
+    codes, raws = types_mentioned(query, known) if guess else ({FLOAT, TEXT}, False)
+    value = value_of(codes, raws)
     if "args" in words or everything:
         _args_view(places, value)
     if "logs" in words or "loops" in words or everything:
-        _spots(places)
-        _logs_view(places, value)
-        _loops_view(places, _value(_called_types(query, known), False) if guess else _ANY)
+        make_spots(places)
+        _create(places, "logs", logs_query(places, value))
+        _loops_view(places, value_of(_called_types(query, known), False) if guess else ANY_VALUE)
     if "wide" in words or everything:
         _wide_view(places, known)
     _checkpoints_view(asking, wanted="checkpoints" in words or everything)
 
 
-def _types_mentioned(query: str, known: Names) -> tuple[set[int], bool]:
+def types_mentioned(query: str, known: Names) -> tuple[set[int], bool]:
     """The types of the names that stand in the query as text, or of all names if none does."""
     every = list(dict.fromkeys([*known.logged, *known.args]))
     names = [name for name in every if "'" + name.replace("'", "''") + "'" in query] or every
@@ -216,7 +216,7 @@ def _label(place: str, it: str, called: str) -> str:
     )
 
 
-def _spots(places: Places) -> None:
+def make_spots(places: Places) -> None:
     """Every place with its loop's name and the text of the path that leads to it."""
     run = places.connection.execute
     fill(places.connection, "loop_names", {"loop": "INTEGER", "loop_name": "VARCHAR"},
@@ -236,12 +236,15 @@ def _spots(places: Places) -> None:
 _CONTEXT = "run || '/' || process || '/' || replace({key}::VARCHAR, '-', '') || '/' || {it}"
 
 
-def _logs_view(places: Places, value: str) -> None:
+def logs_query(places: Places, value: str, *, every_replay: bool = False) -> str:
+    """The query of `logs`: of each identity what stands; with `every_replay` instead all that replays have."""
     names = list(dict.fromkeys(name for segment, _ in places.sources.taken for name in segment.names))
     fill(places.connection, "log_names", {"n": "INTEGER", "value_name": "VARCHAR"}, [(n, clean_text(name)) for n, name in enumerate(names)])
-    again = any(len(attempts) > 1 for attempts in places.attempts.values())
+    again = bool(places.replayed) or any(len(attempts) > 1 for attempts in places.attempts.values())
     latest = " QUALIFY lag(true) OVER (PARTITION BY place, it, ord, n ORDER BY era DESC, seq DESC) IS NULL" if again else ""
-    base = f"SELECT r.*, bp.place, bp.era, bp.wall FROM ({places.records(names, args=None)}) r JOIN bp USING (b){latest}"
+    chosen = " WHERE era < 0" if every_replay else latest
+    base = f"SELECT r.*, bp.place, bp.era, bp.wall FROM ({places.records(names, args=None)}) r JOIN bp USING (b){chosen}"
+    _make_verdicts(places, names)
     inside = "p.parent IS NOT NULL"
     columns = [
         ("projid", "projid"), ("run", "run"), ("tstamp", "tstamp"), ("filename", "filename"), ("process", "process"),
@@ -250,16 +253,29 @@ def _logs_view(places: Places, value: str) -> None:
         ("value_float", f"CASE type WHEN {FLOAT} THEN f WHEN {INT} THEN coalesce(i::DOUBLE, f) END"),
         ("value_int", f"CASE type WHEN {INT} THEN i END"), ("value_text", f"CASE WHEN type >= {TEXT} THEN s END"), ("ordinal", "ord"),
         ("path", f"CASE WHEN {inside} THEN prefix || loop_name || ({_label('p', 'l.it', 'c')}) ELSE '' END"),
-        ("logged_at", "wall + to_microseconds(us)"), ("volatile", "(flags & 1) <> 0"), ("is_arg", "(flags & 2) <> 0"),
+        ("logged_at", "wall + to_microseconds(CASE WHEN era < 0 THEN 0 ELSE us END)"), ("volatile", "(flags & 1) <> 0"),
+        ("is_arg", "(flags & 2) <> 0"), ("origin", "CASE WHEN era < 0 THEN 'replayed' ELSE 'recorded' END"), ("replay", "replay_id"),
+        ("verdict", "coalesce(own_verdict, replay_verdict)"),
     ]  # fmt: skip
     called = f"SELECT place, it, struct_pack(type := type, f := f, i := i, s := s) AS c FROM {places.called()}"
-    _create(
-        places, "logs",
+    rank = f"(era - {FIRST_REPLAY}) >> 20"
+    return (
         f"SELECT {listed(columns)} FROM ({base}) l JOIN place p ON p.place = l.place "
         f"LEFT JOIN ({called}) v ON v.place = l.place AND v.it = l.it "
         "JOIN spot ON spot.place = l.place JOIN process ON process.rp = p.rp JOIN run_facts USING (run_ix) JOIN log_names USING (n) "
-        "ORDER BY p.rp, l.era, l.seq",
-    )  # fmt: skip
+        f"LEFT JOIN replay_verdicts ON replay_verdicts.rank = {rank} "
+        f"LEFT JOIN own_verdicts ON own_verdicts.rank = {rank} AND own_verdicts.n = l.n "
+        f"ORDER BY p.rp, {POSITION if places.replayed else 'l.era'}, {BEHIND if places.replayed else 'l.seq'}"
+    )
+
+
+def _make_verdicts(places: Places, names: Sequence[str]) -> None:
+    """What each replay says of its values: of all of them, and of single names."""
+    numbers = {name: n for n, name in enumerate(names)}
+    kinds = {"rank": "BIGINT", "replay_id": "VARCHAR", "replay_verdict": "VARCHAR"}
+    fill(places.connection, "replay_verdicts", kinds, [(rank, one.id, one.verdict) for rank, one in enumerate(places.replays)])
+    own = [(rank, numbers[name], said) for rank, one in enumerate(places.replays) for name, said in one.verdicts.items() if name in numbers]
+    fill(places.connection, "own_verdicts", {"rank": "BIGINT", "n": "INTEGER", "own_verdict": "VARCHAR"}, own)
 
 
 def _loops_view(places: Places, value: str) -> None:
@@ -319,5 +335,5 @@ def _wide_view(places: Places, known: Names) -> None:
     every_column = ", ".join(["projid", "run", "tstamp", "filename", "process", *columns])
     _create(
         places, "wide",
-        f"SELECT {every_column} FROM ({query}) q JOIN run_facts USING (run_ix) JOIN process USING (rp) ORDER BY q.rp, q.pos",
+        f"SELECT {every_column} FROM ({query}) q JOIN run_facts USING (run_ix) JOIN process USING (rp) ORDER BY {pivot.order}",
     )  # fmt: skip

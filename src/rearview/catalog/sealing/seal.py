@@ -103,7 +103,7 @@ def make(parts: Sequence[PartFile], runs: dict[str, dict[str, Any]], folder: Pat
         entries = []
         for part in parts:
             summary = _parse(part, sink)
-            entries.append(segments.part_entry(part.run, str(part.name), part.size, summary))
+            entries.append(segments.part_entry(part.run, part.file, part.size, summary))
         numbers.close()
         numbers.file.flush()
         for lines in files.values():

@@ -16,14 +16,16 @@ from typing import Any
 
 from rearview.catalog.runs import SUPERVISOR, listed_facts
 from rearview.catalog.sealing import segments
-from rearview.catalog.sealing.listing import Coverage, PartFile, cover, list_parts
+from rearview.catalog.sealing.listing import Coverage, PartFile, cover, list_parts, list_replay, replay_of
 from rearview.catalog.sealing.parse import PartParser, null_sink
 from rearview.catalog.sealing.segments import Segment
 from rearview.catalog.status import Alive
 from rearview.errors import Damaged
 from rearview.model import ProcessIdentity, RunId
+from rearview.store import replays
 from rearview.store.journal import PartName
 from rearview.store.layout import Store
+from rearview.store.replays import Replay
 from rearview.store.runs import read_run
 
 _UNUSED_AFTER_S = 600.0
@@ -46,9 +48,13 @@ class Sources:
     runs: dict[RunId, dict[str, Any]]
     """`run.json` of every run, as far as lists need it."""
     damage: list[str] = field(default_factory=list)
+    replays: list[Replay] = field(default_factory=list)
+    """All that are published, oldest first; lists do not look them up."""
+    replayed: dict[RunId, list[PartFile]] = field(default_factory=dict)
+    """The parts of those."""
 
     def of_run(self, run: RunId) -> list[tuple[PartName, dict[str, Any]]]:
-        """The parts of a run with their summaries, in order."""
+        """The parts that a run itself wrote, with their summaries, in order."""
         found = []
         for part in self.parts.get(run, []):
             entry = self.entries.get((run, str(part.name)))
@@ -95,29 +101,38 @@ class Reader:
             summary = PartParser(null_sink()).parse(read_part(part))
         except FileNotFoundError:
             return None
-        return segments.part_entry(part.run, str(part.name), part.size, summary)
+        return segments.part_entry(part.run, part.file, part.size, summary)
 
     # What queries need
 
     def refresh(self) -> Sources:
         """Everything behind segments: seal what is finished, merge what is small, parse what is being written."""
-        parts = list_parts(self.store)
-        coverage = self._verified_cover(parts)
+        with_replays: list[RunId] = []
+        parts = list_parts(self.store, with_replays)
+        damage: list[str] = []
+        published = [replay for run in with_replays if run in parts for replay in replays.list_of(self.store, run, damage)]
+        replayed: dict[RunId, list[PartFile]] = {}
+        for replay in published:
+            replayed.setdefault(replay.run, []).extend(list_replay(self.store, replay.run, replay.id))
+        coverage = self._verified_cover([*_flat(parts), *_flat(replayed)])
         if coverage.open:
-            coverage = self._make(parts, coverage)
+            coverage = self._make(coverage)
         elif self._keeps():
             coverage = self._tidy(coverage)
-        return self._sources(parts, coverage.taken, _entries(coverage.taken))
+        found = self._sources(parts, coverage.taken, _entries(coverage.taken))
+        found.replays, found.replayed = sorted(published, key=replays.order), replayed
+        found.damage += damage
+        return found
 
     def _keeps(self) -> bool:
         from rearview.catalog.sealing.seal import writable
 
         return writable(self.store.segments) and writable(self.store.tmp)
 
-    def _verified_cover(self, parts: dict[RunId, list[PartFile]]) -> Coverage:
+    def _verified_cover(self, parts: list[PartFile]) -> Coverage:
         known, _ = segments.list_segments(self.store.segments)
         while True:
-            coverage = cover(_flat(parts), [*known, *self._mine.values()])
+            coverage = cover(parts, [*known, *self._mine.values()])
             broken = [s for s, _ in coverage.taken if s.ident not in self._verified and not segments.whole(s)]
             if not broken:
                 self._verified.update(segment.ident for segment, _ in coverage.taken)
@@ -126,14 +141,15 @@ class Reader:
                 known.remove(segment)
                 _remove(segment, known)
 
-    def _make(self, parts: dict[RunId, list[PartFile]], coverage: Coverage) -> Coverage:
+    def _make(self, coverage: Coverage) -> Coverage:
         from rearview.catalog.sealing import seal
 
         taken = list(coverage.taken)
-        finished, going = self._sort_out(coverage.open)
+        finished, going = self._sort_out([part for part in coverage.open if not part.replay])
         self._forget_all_but(coverage.taken)
         keeps = self._keeps()
-        for batch in seal.batches(finished):
+        replayed = [part for part in coverage.open if part.replay]  # apart: forgetting one rewrites no segment of a run
+        for batch in (*seal.batches(finished), *seal.batches(replayed)):
             made = self._seal(batch, keep=keeps)
             taken += [(segment, list(range(len(segment.parts)))) for segment in made]
         for batch in seal.batches(going):
@@ -173,18 +189,20 @@ class Reader:
     def _apart(self, batch: list[PartFile], made: Segment) -> list[Segment]:
         _remove(made, segments.list_segments(self.store.segments)[0])
         hurt = {(entry["run"], entry["file"]) for entry in made.parts if entry["damage"]}
-        good = [part for part in batch if (part.run, str(part.name)) not in hurt]
-        bad = [part for part in batch if (part.run, str(part.name)) in hurt]
+        good = [part for part in batch if (part.run, part.file) not in hurt]
+        bad = [part for part in batch if (part.run, part.file) in hurt]
         return [*self._seal(good, keep=True), *self._seal(bad, keep=False)]
 
     def _tidy(self, coverage: Coverage) -> Coverage:
         """Merge small segments and remove those that answer for nothing."""
         from rearview.catalog.sealing import seal
 
-        shared = [(s, mine) for s, mine in coverage.taken if s.folder == self.store.segments]
-        chosen = seal.to_merge(shared)
-        chosen += [(s, mine) for s, mine in shared if (s, mine) not in chosen and self._holds_removed(s, mine)]
-        if chosen:
+        for of_replays in (False, True):
+            shared = [(s, m) for s, m in coverage.taken if s.folder == self.store.segments and _of_replays(s) == of_replays]
+            chosen = seal.to_merge(shared)
+            chosen += [(s, mine) for s, mine in shared if (s, mine) not in chosen and self._holds_removed(s, mine)]
+            if not chosen:
+                continue
             try:
                 merged = seal.publish(seal.merge(chosen, self.store.segments, self.store.tmp), self.store.tmp)
             except OSError:
@@ -200,9 +218,10 @@ class Reader:
         return coverage
 
     def _holds_removed(self, segment: Segment, mine: Sequence[int]) -> bool:
-        """Does a segment still hold values of a run that was removed? They must go too."""
-        rest = {segment.parts[ix]["run"] for ix in set(range(len(segment.parts))) - set(mine)}
-        return any(not self.store.run(RunId(run)).exists() for run in rest)
+        """Does a segment still hold values of a run that was removed, or of a replay that was forgotten? They must go too."""
+        rest = [segment.parts[ix] for ix in set(range(len(segment.parts))) - set(mine)]
+        places = {os.path.join(self.store.run(RunId(part["run"])), *_folder(part["file"])) for part in rest}
+        return any(not os.path.exists(place) for place in places)
 
     def _remove_unused(self, used: set[str]) -> None:
         known, _ = segments.list_segments(self.store.segments) if len(used) < _count_indexes(self.store.segments) else ([], [])
@@ -262,6 +281,16 @@ def _flat(parts: dict[RunId, list[PartFile]]) -> list[PartFile]:
 
 def _entries(taken: Iterable[tuple[Segment, list[int]]]) -> dict[tuple[str, str], dict[str, Any]]:
     return {(s.parts[ix]["run"], s.parts[ix]["file"]): s.parts[ix] for s, mine in taken for ix in mine}
+
+
+def _folder(file: str) -> tuple[str, ...]:
+    """The folder of a replay in that of its run; nothing for a part of the run's own."""
+    replay = replay_of(file)
+    return (replays.FOLDER, replay) if replay else ()
+
+
+def _of_replays(segment: Segment) -> bool:
+    return bool(segment.parts) and bool(replay_of(segment.parts[0]["file"]))
 
 
 def _being_written(part: PartFile, alive: Alive) -> bool:

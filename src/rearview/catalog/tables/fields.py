@@ -12,6 +12,7 @@ from rearview.catalog.tables.types import BOOL, DATE, DATETIME, FLOAT, INT, NONE
 
 NATIVE = {FLOAT: "DOUBLE", INT: "BIGINT", BOOL: "BOOLEAN", TEXT: "VARCHAR", NONE: "VARCHAR"}
 _READ = {FLOAT: "f", INT: "i", BOOL: "i <> 0", TEXT: "s", NONE: "NULL::VARCHAR"}
+ERA = "era"
 SPREAD = (("t", "type", "UTINYINT"), ("f", "f", "DOUBLE"), ("i", "i", "BIGINT"), ("s", "s", "VARCHAR"), ("r", "raw", "BLOB"))
 
 
@@ -29,6 +30,8 @@ class Field:
     """Do some values need `raw`?"""
     asked: bool = True
     """Shown in the table, not only needed by the where clause."""
+    traced: bool = False
+    """Also the era of each value is kept: where it came from."""
 
     @property
     def native(self) -> int | None:
@@ -41,24 +44,35 @@ class Field:
         return None
 
     @property
-    def columns(self) -> list[str]:
-        """Its SQL columns."""
+    def value_columns(self) -> list[str]:
+        """The SQL columns of its value."""
         return [self.letter] if self.native is not None else [self.letter + part for part, _, _ in SPREAD]
 
+    @property
+    def columns(self) -> list[str]:
+        """Its SQL columns."""
+        return [*self.value_columns, *self._era]
+
+    @property
+    def _era(self) -> list[str]:
+        return [self.letter + ERA] if self.traced else []
+
     def read(self, alias: str = "") -> list[tuple[str, str]]:
-        """(column, expression) over a row that has type, f, i, s, raw."""
+        """(column, expression) over a row that has type, f, i, s, raw, and era if it is traced."""
         dot = alias + "." if alias else ""
         code = self.native
+        eras = [(column, dot + "era") for column in self._era]
         if code is not None:
-            return [(self.letter, _READ[code] if code == NONE else dot + _READ[code])]
-        return [(self.letter + part, dot + source) for part, source, _ in SPREAD]
+            return [(self.letter, _READ[code] if code == NONE else dot + _READ[code]), *eras]
+        return [*((self.letter + part, dot + source) for part, source, _ in SPREAD), *eras]
 
     def nulls(self) -> list[tuple[str, str]]:
         """(column, null of its type)."""
         code = self.native
+        eras = [(column, "NULL::BIGINT") for column in self._era]
         if code is not None:
-            return [(self.letter, f"NULL::{NATIVE[code]}")]
-        return [(self.letter + part, f"NULL::{kind}") for part, _, kind in SPREAD]
+            return [(self.letter, f"NULL::{NATIVE[code]}"), *eras]
+        return [*((self.letter + part, f"NULL::{kind}") for part, _, kind in SPREAD), *eras]
 
     def typed(self, alias: str = "") -> str:
         """One expression over its columns for where clauses and the view `wide`: int and float together are DOUBLE."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from rearview.catalog.asking.engine import fill
 from rearview.catalog.tables.fields import Field
-from rearview.catalog.tables.places import Names, Places, Shape
+from rearview.catalog.tables.places import BEHIND, POSITION, RECORDED_POSITION, Names, Places, Shape
 from rearview.catalog.tables.shapes import answers, column_order, is_above, logs_it, loop_columns
 from rearview.catalog.tables.types import INT, spread
 
@@ -33,11 +33,23 @@ def _among(column: str, numbers: Iterable[int]) -> str:
 class Pivot:
     """One table, from the names asked for to a query over the connection.
 
-    `query` gives run_ix, rp, pos, the place, it and ord of the record (null in a row of arguments), and every field's columns.
+    `query` gives run_ix, rp, pos, the place, it and ord of the record (null in a row of arguments), and every field's columns;
+    `behind` too where replays have a part in it. `order` puts the rows as they happened.
     """
 
-    def __init__(self, places: Places, known: Names, asked: Sequence[str], extra: Sequence[str] = (), only: set[int] | None = None) -> None:
+    def __init__(
+        self,
+        places: Places,
+        known: Names,
+        asked: Sequence[str],
+        extra: Sequence[str] = (),
+        only: set[int] | None = None,
+        *,
+        traced: bool = False,
+    ) -> None:
+        """With `traced`, the fields that were asked for also say where their values came from."""
         self.places = places
+        self._traced = traced
         self.known = known
         self.only = only
         """Process indexes to look at; None for all."""
@@ -69,7 +81,7 @@ class Pivot:
                 code, _, _, _, raw = spread(data)
                 codes.add(code)
                 raws += raw is not None
-        return Field(name, f"c{k}", frozenset(codes - {0}), raws > 0, asked)
+        return Field(name, f"c{k}", frozenset(codes - {0}), raws > 0, asked, self._traced and asked)
 
     def _loop_field(self, k: int, name: str) -> Field:
         codes, raws = {INT}, 0
@@ -96,6 +108,15 @@ class Pivot:
             return f"SELECT {listed([('run_ix', '0'), ('rp', '0'), ('pos', '0::BIGINT'), *_NOWHERE, *pairs])} WHERE false"
         return " UNION ALL BY NAME ".join(selects)
 
+    @property
+    def order(self) -> str:
+        """The ORDER BY of its rows."""
+        return "rp, pos, behind NULLS FIRST" if any(self._is_replayed(shape) for shape in self.shapes) else "rp, pos"
+
+    def _is_replayed(self, shape: Shape) -> bool:
+        """Whether replays have values among the rows of a shape."""
+        return any(self.known.logged[field.name][shape].replayed for field in self._own(shape))
+
     def _own(self, shape: Shape) -> list[Field]:
         return [field for field in self.logged if shape in self.known.logged[field.name]]
 
@@ -106,10 +127,11 @@ class Pivot:
         if self.only is not None:
             conditions.append(_among("bp.rp", rps & self.only or {-1}))
         again = any(len(self.places.attempts.get(rp, ())) > 1 for rp in rps)
+        again |= any(self.known.logged[field.name][shape].replayed for field in fields)
         latest = " QUALIFY lag(true) OVER (PARTITION BY place, it, ord, n ORDER BY era DESC, seq DESC) IS NULL" if again else ""
         records = self.places.records([field.name for field in fields])
         return (
-            f"SELECT bp.place, r.it, r.ord, bp.era, r.seq, r.type, r.f, r.i, r.s, r.raw, r.n FROM ({records}) r JOIN bp USING (b) "
+            f"SELECT bp.place, r.it, r.ord, bp.era, r.seq, r.us, r.type, r.f, r.i, r.s, r.raw, r.n FROM ({records}) r JOIN bp USING (b) "
             f"WHERE {' AND '.join(conditions)}{latest}"
         )
 
@@ -117,15 +139,19 @@ class Pivot:
         """The rows of a shape before any is dropped."""
         fields = self._own(shape)
         source = self._source(fields, shape)
-        position = "era << 32 | seq"
+        replayed = self._is_replayed(shape)
         if len(fields) == 1:
             pairs = [*fields[0].read(), (f"h_{fields[0].letter}", "true")]
-            return f"SELECT place, it, ord, {position} AS pos, {listed(pairs)} FROM ({source})"
+            where = [("pos", POSITION), ("behind", BEHIND)] if replayed else [("pos", RECORDED_POSITION)]
+            return f"SELECT place, it, ord, {listed([*where, *pairs])} FROM ({source})"
+        first = [("pos", f"min({RECORDED_POSITION})")]
+        if replayed:
+            first = [(column, f"min([{POSITION}, {BEHIND}])[{k}]") for k, column in ((1, "pos"), (2, "behind"))]
         pairs = []
         for n, field in enumerate(fields):
             pairs += [(column, f"any_value({expression}) FILTER (WHERE n = {n})") for column, expression in field.read()]
             pairs.append((f"h_{field.letter}", f"bool_or(n = {n})"))
-        return f"SELECT place, it, ord, min({position}) AS pos, {listed(pairs)} FROM ({source}) GROUP BY place, it, ord"
+        return f"SELECT place, it, ord, {listed([*first, *pairs])} FROM ({source}) GROUP BY place, it, ord"
 
     def _keep_rows(self, shape: Shape) -> None:
         below = [deeper for deeper in self._rows if is_above(shape, deeper)]
@@ -261,8 +287,8 @@ class Pivot:
             arg = self.known.args[field.name]
             for rp, source in arg.sources.items():
                 code, number, whole, text, raw = spread(arg.values[source])
-                rows.append((rp, code, float(number) if number else None, int(whole) if whole else None, text, raw))
-            kinds = {"rp": "INTEGER", "type": "UTINYINT", "f": "DOUBLE", "i": "BIGINT", "s": "VARCHAR", "raw": "BLOB"}
+                rows.append((rp, 0, code, float(number) if number else None, int(whole) if whole else None, text, raw))
+            kinds = {"rp": "INTEGER", "era": "BIGINT", "type": "UTINYINT", "f": "DOUBLE", "i": "BIGINT", "s": "VARCHAR", "raw": "BLOB"}
             fill(self.places.connection, f"{table}_", kinds, rows)
             self.places.connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT rp, {listed(field.read())} FROM {table}_")
             self._args_made.add(table)
@@ -310,6 +336,7 @@ class Pivot:
     def _select(self, shape: Shape) -> str:
         own = {field.letter for field in self._own(shape)}
         pairs = [("run_ix", "x.run_ix"), ("rp", "x.rp"), ("pos", "e.pos"), ("place", "e.place"), ("it", "e.it"), ("ord", "e.ord")]
+        pairs += [("behind", "e.behind")] if self._is_replayed(shape) else []
         columns = loop_columns(shape)
         joins = [f"JOIN ({self._extended(shape)}) x USING (place)"]
         for field in self.loops:

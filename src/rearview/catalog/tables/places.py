@@ -3,6 +3,9 @@
 A *place* is one execution of a loop in one process of one run, by the hash of its path: blocks that several parts or
 attempts define alike are one place. Place, iteration, name and ordinal are the identity of a record. An `rp` is a process
 of a run; rps are numbered in the order rows are shown: run start, run, process.
+
+An *era* puts the parts that may hold the same identity in order, the last one stands: replays from the oldest to the newest, all below
+zero, then the attempts of the run itself. What was recorded is never replaced by what was replayed.
 """
 
 from __future__ import annotations
@@ -14,15 +17,23 @@ from typing import TYPE_CHECKING, Any
 
 from rearview.catalog.asking.engine import fill, literal
 from rearview.catalog.runs import SUPERVISOR, args_by_process, parse_tstamp, process_order
+from rearview.catalog.sealing.listing import part_name, replay_of
 from rearview.catalog.sealing.sources import Sources
 from rearview.catalog.tables.types import NONE, spread
 from rearview.model import RunId
-from rearview.store.journal import PartName
+from rearview.store.replays import Replay
 
 if TYPE_CHECKING:
     import duckdb
 
 Shape = tuple[str, ...]
+
+FIRST_REPLAY = -(1 << 46)
+"""The era of the first part of the oldest replay."""
+RECORDED_POSITION = "era << 32 | seq"
+POSITION = f"CASE WHEN era < 0 THEN us ELSE {RECORDED_POSITION} END"
+"""Where a record was in the life of its process. One of a replay says behind which recorded one it came; then `BEHIND` counts."""
+BEHIND = f"CASE WHEN era < 0 THEN (era - {FIRST_REPLAY}) << 17 | seq ELSE -1 END"
 
 
 @dataclass(slots=True)
@@ -32,6 +43,8 @@ class Occurrence:
     counts: dict[int, int] = field(default_factory=dict)
     raws: int = 0
     rps: set[int] = field(default_factory=set)
+    replayed: set[int] = field(default_factory=set)
+    """Processes of which replays have values."""
 
     def add(self, code: int, count: int, raws: int, rp: int) -> None:
         self.counts[code] = self.counts.get(code, 0) + count
@@ -69,9 +82,14 @@ class Names:
 class Places:
     """One listing of the store, loaded into a connection."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, sources: Sources) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, sources: Sources, *, divergent: bool = False) -> None:
+        """Replays that came out otherwise than the record are left out, unless `divergent`."""
         self.connection = connection
         self.sources = sources
+        self.replays: list[Replay] = sources.replays
+        self._rank = {(one.run, one.id): k for k, one in enumerate(sources.replays) if divergent or one.verdict != "divergent"}
+        self.replayed: set[int] = set()
+        """Processes of which there are replayed values."""
         self.runs: list[RunId] = sorted(sources.runs, key=lambda run: (parse_tstamp(sources.runs[run].get("tstamp")), run))
         self.run_ix = {run: ix for ix, run in enumerate(self.runs)}
         self.processes: list[tuple[int, str]] = []
@@ -83,14 +101,21 @@ class Places:
 
     def _number_processes(self) -> None:
         for run in self.runs:
-            writers = {part.name.writer for part in self.sources.parts.get(run, [])} - {SUPERVISOR}
+            parts = (*self.sources.parts.get(run, ()), *self.sources.replayed.get(run, ()))
+            writers = {part.name.writer for part in parts} - {SUPERVISOR}
             for writer in sorted(writers, key=process_order):
                 self._rp[run, writer] = len(self.processes)
                 self.processes.append((self.run_ix[run], writer))
 
     def rp_of(self, entry: dict[str, Any]) -> int | None:
-        name = PartName.parse(entry["file"])
-        return self._rp.get((entry["run"], name.writer)) if name else None
+        name, replay = part_name(entry["file"]), replay_of(entry["file"])
+        if name is None or (replay and (entry["run"], replay) not in self._rank):
+            return None
+        return self._rp.get((entry["run"], name.writer))
+
+    def replay_at(self, era: int) -> Replay:
+        """The replay that a record is from, by its era."""
+        return self.replays[(era - FIRST_REPLAY) >> 20]
 
     # Tables
 
@@ -100,8 +125,14 @@ class Places:
             for ix in mine:
                 entry = segment.parts[ix]
                 rp = self.rp_of(entry)
-                name = PartName.parse(entry["file"])
-                if rp is not None and name is not None:
+                name, replay = part_name(entry["file"]), replay_of(entry["file"])
+                if rp is None or name is None:
+                    continue
+                if replay:
+                    rank = self._rank[entry["run"], replay]
+                    parts.append((k, ix, rp, FIRST_REPLAY + (rank << 20 | name.part), _local(self.replays[rank].when)))
+                    self.replayed.add(rp)
+                else:
                     parts.append((k, ix, rp, name.attempt << 20 | name.part, _wall(entry)))
                     self.attempts.setdefault(rp, set()).add(name.attempt)
         kinds = {"seg": "INTEGER", "part": "INTEGER", "rp": "INTEGER", "era": "BIGINT", "wall": "TIMESTAMP"}
@@ -140,7 +171,8 @@ class Places:
             "CREATE OR REPLACE TEMP TABLE bp AS SELECT b, place, block.era, block.wall, place.shape, place.rp "
             "FROM block JOIN place USING (rp, key)"
         )
-        first = run("SELECT shape, min([rp, era, b & 4294967295]) AS begun FROM block GROUP BY shape ORDER BY begun").fetchall()
+        begun = "min([rp, (era < 0)::BIGINT, era, b & 4294967295])"
+        first = run(f"SELECT shape, {begun} AS begun FROM block GROUP BY shape ORDER BY begun").fetchall()
         by_number = {number: shape for shape, number in self.shapes.items()}
         self.shape_rank = {by_number[number]: rank for rank, (number, _) in enumerate(first)}
         """Shapes by their first appearance in the first run that has them: the order of columns."""
@@ -197,7 +229,10 @@ class Places:
             for part, name, shape, is_arg, code, count, raws in segment.stats:
                 if part in rps and not is_arg:
                     at = found.logged.setdefault(segment.names[name], {})
-                    at.setdefault(segment.shapes[shape], Occurrence()).add(code, count, raws, rps[part])
+                    occurrence = at.setdefault(segment.shapes[shape], Occurrence())
+                    occurrence.add(code, count, raws, rps[part])
+                    if replay_of(segment.parts[part]["file"]):
+                        occurrence.replayed.add(rps[part])
             for part, shape, code, count, raws in segment.value_stats:
                 if part in rps and code != NONE:
                     found.called.setdefault(segment.shapes[shape], Occurrence()).add(code, count, raws, rps[part])
@@ -239,9 +274,13 @@ def _wall(entry: dict[str, Any]) -> dt.datetime | None:
     if not isinstance(wall, (int, float)):
         return None
     try:
-        return dt.datetime.fromtimestamp(wall, dt.UTC).astimezone().replace(tzinfo=None)
+        return _local(dt.datetime.fromtimestamp(wall, dt.UTC))
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def _local(when: dt.datetime | None) -> dt.datetime | None:
+    return when.astimezone().replace(tzinfo=None) if when else None
 
 
 _NO_RECORDS = (

@@ -7,12 +7,12 @@ other is decoded value by value.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rearview.catalog.cells import present
-from rearview.catalog.tables.fields import Field
+from rearview.catalog.tables.fields import ERA, Field
 from rearview.catalog.tables.table import Column
 from rearview.catalog.tables.types import FLOAT, NONE, gather, mixture, type_name
 from rearview.store.layout import Store
@@ -32,17 +32,30 @@ class Dimension:
     values: list[Any]
 
 
+Provenance = Callable[[str, int], tuple[str, str | None]]
+"""(name, era) to where a value came from, and its verdict."""
+
+
 class PivotData:
     """The columns of one materialised pivot, in DuckDB."""
 
     def __init__(
-        self, store: Store, connection: duckdb.DuckDBPyConnection, table: str, dimensions: Sequence[Dimension], fields: Sequence[Field]
+        self,
+        store: Store,
+        connection: duckdb.DuckDBPyConnection,
+        table: str,
+        dimensions: Sequence[Dimension],
+        fields: Sequence[tuple[Field, str]],
+        provenance: Provenance | None = None,
     ) -> None:
+        """Each field with the name it has in `provenance`; it may be shown under another."""
         self._store = store
         self._connection = connection
         self._table = table
         self._dimensions = list(dimensions)
-        self._fields = list(fields)
+        self._fields = [field for field, _ in fields]
+        self._own_names = [name for _, name in fields]
+        self._provenance = provenance
         row = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
         self._count = int(row[0]) if row else 0
 
@@ -62,7 +75,18 @@ class PivotData:
         for field in self._fields:
             counts = self._counts(field)
             found.append(Column(field.name, type_name(sorted(counts)), mixture(counts)))
+            if field.traced:
+                found += [Column(f"{field.name}.{word}", "text") for word in ("origin", "verdict")]
         return found
+
+    def _traces(self, field: Field, own_name: str) -> tuple[dict[int | None, int], list[tuple[str | None, str | None]]]:
+        """The eras of a field's values, numbered, and what each says of them."""
+        rows = self._connection.execute(f"SELECT DISTINCT {field.letter}{ERA} FROM {self._table}").fetchall()
+        eras: list[int | None] = [None, *sorted(era for (era,) in rows if era is not None)]
+        assert self._provenance is not None
+        said: list[tuple[str | None, str | None]] = [(None, None)]
+        said += [self._provenance(own_name, era) for era in eras if era is not None]
+        return {era: k for k, era in enumerate(eras)}, said
 
     def _counts(self, field: Field) -> dict[int, int]:
         if field.native is not None:
@@ -75,9 +99,13 @@ class PivotData:
         for dimension in self._dimensions:
             spots = self._connection.execute(f"SELECT {dimension.by} FROM {self._table}").fetchall()
             found.append([dimension.values[spot] for (spot,) in spots])
-        for field in self._fields:
-            rows = self._connection.execute(f"SELECT {', '.join(field.columns)} FROM {self._table}").fetchall()
+        for field, own_name in zip(self._fields, self._own_names, strict=True):
+            rows = self._connection.execute(f"SELECT {', '.join(field.value_columns)} FROM {self._table}").fetchall()
             found.append([value for (value,) in rows] if field.native is not None else self._gathered(rows))
+            if field.traced:
+                numbers, said = self._traces(field, own_name)
+                eras = self._connection.execute(f"SELECT {field.letter}{ERA} FROM {self._table}").fetchall()
+                found += [[said[numbers[era]][k] for (era,) in eras] for k in range(2)]
         return found
 
     def _gathered(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -87,12 +115,29 @@ class PivotData:
         import numpy
 
         spots = self._connection.execute(f"SELECT run_ix, rp FROM {self._table}").fetchnumpy()
-        found = []
+        found: list[Any] = []
         for dimension in self._dimensions:
             values: Any = numpy.empty(len(dimension.values), dtype=object)
             values[:] = dimension.values
             found.append((values, spots[dimension.by]))
-        return [*found, *(self._array(field) for field in self._fields)]
+        for field, own_name in zip(self._fields, self._own_names, strict=True):
+            found.append(self._array(field))
+            if field.traced:
+                found += self._trace_arrays(field, own_name)
+        return found
+
+    def _trace_arrays(self, field: Field, own_name: str) -> list[Any]:
+        import numpy
+
+        numbers, said = self._traces(field, own_name)
+        eras = self._connection.execute(f"SELECT {field.letter}{ERA} FROM {self._table}").fetchall()
+        spots: Any = numpy.fromiter((numbers[era] for (era,) in eras), dtype=numpy.int64, count=len(eras))
+        found = []
+        for k in range(2):
+            values: Any = numpy.empty(len(said), dtype=object)
+            values[:] = [one[k] for one in said]
+            found.append((values, spots))
+        return found
 
     def _array(self, field: Field) -> Any:
         import numpy
@@ -102,7 +147,7 @@ class PivotData:
         codes = self._counts(field)
         if set(codes) == {FLOAT} and len(field.codes) == 1:
             return self._floats(field)
-        rows = self._connection.execute(f"SELECT {', '.join(field.columns)} FROM {self._table}").fetchall()
+        rows = self._connection.execute(f"SELECT {', '.join(field.value_columns)} FROM {self._table}").fetchall()
         array: Any = numpy.empty(self._count, dtype=object)
         array[:] = self._gathered(rows)
         return array
