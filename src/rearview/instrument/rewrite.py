@@ -1,7 +1,7 @@
 """The program text that runs in a replay: loops that can be skipped are marked, probes are known as such. Positions stay the original ones.
 
-Three names in it are provided by the replayer: `__rearview_for__(loop)` gives the loop back, marked as one that a `for` statement
-drives and nothing else; `__rearview_broke__()` says once that the loop which just yielded had ended by `break`; and
+Three names in it are provided by the replayer: `__rearview_for__(loop, has_else)` gives the loop back, marked as one that a `for`
+statement drives and nothing else; `__rearview_broke__()` says once that the loop which just yielded had ended by `break`; and
 `with __rearview_probe__(k):` stands around the statements of probe k. All three must let any object and any place pass: what looks
 like a call of `rv.loop` here may be something else. Must not know what skipping is. Pure: tree in, tree out.
 """
@@ -95,7 +95,7 @@ class _Rewriting:
     def _mark_loops(self, scope: list[ast.stmt]) -> None:
         broken: set[int] = set()
         for loop in list(driven_loops(scope, self._is_loop)):
-            mark = ast.Call(func=ast.Name(MARK, ast.Load()), args=[loop.call], keywords=[])
+            mark = ast.Call(func=ast.Name(MARK, ast.Load()), args=[loop.call, *_whether_else(loop.statement)], keywords=[])
             loop.put(_placed(mark, loop.call))
             self.changed = True
             if loop.statement.orelse and id(loop.statement) not in broken:
@@ -105,6 +105,10 @@ class _Rewriting:
     def _is_loop(self, call: ast.Call) -> bool:
         named = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         return named == "loop" or self._calls.called(call) == "loop"
+
+
+def _whether_else(statement: ast.For) -> list[ast.expr]:
+    return [ast.Constant(True)] if statement.orelse else []
 
 
 def _placed(node: ast.expr, at: ast.expr) -> ast.expr:

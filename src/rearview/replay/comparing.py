@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rearview.record import staging
-from rearview.record.boundaries import Boundary
+from rearview.record.boundaries import ITERATION, Boundary
 from rearview.record.cadence import AdaptivePeriod
 from rearview.record.loops import Node
 from rearview.record.scope import Roots, Scope
@@ -89,7 +89,6 @@ class Comparing:
         """Told after each main iteration."""
         self._began = began
         """Told when a main loop begins."""
-        self._current: tuple[Node, int] | None = None
 
     # -- what loops ask -------------------------------------------------------------------------------------------------
 
@@ -118,14 +117,13 @@ class Comparing:
         return False
 
     def last_is_current(self, node: Node) -> bool:
-        """Whether the end of the last iteration was compared already."""
-        return self._current == (node, node.iteration)
+        """The end of the loop may have been kept by itself: `take` knows."""
+        return False
 
     def take(self, boundary: Boundary, roots: Roots, period: AdaptivePeriod, *, began: float, second: bool = False) -> bool:
         """A boundary: compare, if the record kept its digests."""
-        self._current = boundary.current
         manifest = self.kept.at(boundary.part, boundary.path)
-        if manifest is not None:
+        if manifest is not None and (boundary.part != ITERATION or manifest.ending == boundary.ending):  # or it is of another moment
             roots["stream", "global"] = streams.take()
             captured = capture(roots, adapters=[positions.Iterators()])
             differ = differences(captured, manifest.roots)

@@ -77,10 +77,10 @@ class Story:
     def rows(self, project: Path, *names: str) -> Rows:
         """What the table has of some names, bit for bit."""
         listed = ", ".join(f"'{name}'" for name in names)
-        done = self._run(project, ["sql", f"select * from logs where name in ({listed})", "--json"], check=True)
+        done = self._run(project, ["sql", f"select process, path, value_name, ordinal, value_type, value_float, value_int, value_text from logs where value_name in ({listed})", "--json"], check=True)
         rows: Rows = {}
         for row in json.loads(done.stdout)["rows"]:
-            key = (row["process"], str(row["path"]), row["name"], row["ordinal"])
+            key = (row["process"], str(row["path"]), row["value_name"], row["ordinal"])
             assert key not in rows, f"twice in the table: {key}"
             rows[key] = _bits(row)
         return rows
@@ -90,7 +90,7 @@ class Story:
         return self._run(self.project, list(words), check=check)
 
     def _run(self, project: Path, words: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
-        environ = {**environment(), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "REARVIEW_QUIET": "1", **self.env}
+        environ = {**environment(None), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "REARVIEW_QUIET": "1", **self.env}
         done = subprocess.run(
             [sys.executable, "-m", "rearview", *words], cwd=project, env=environ, capture_output=True, text=True, timeout=300
         )
@@ -100,10 +100,9 @@ class Story:
 
 
 def _bits(row: Mapping[str, Any]) -> Any:
-    value = row.get("value_float")
-    if isinstance(value, float):
-        return struct.pack("<d", value)
-    return {key: row.get(key) for key in ("value_int", "value_text", "value") if row.get(key) is not None}
+    value = row["value_float"]
+    shown = struct.pack("<d", value).hex() if isinstance(value, float) else value
+    return row["value_type"], shown, row["value_int"], row["value_text"]
 
 
 def tree_of(folder: Path) -> dict[str, tuple[Any, ...]]:

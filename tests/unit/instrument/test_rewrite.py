@@ -22,7 +22,7 @@ class Provided:
         self.broke = False
         self.probes: list[object] = []
 
-    def mark(self, loop: object) -> object:
+    def mark(self, loop: object, has_else: bool = False) -> object:
         self.marked.append(loop)
         return loop
 
