@@ -19,6 +19,8 @@ from rearview.cli import errors
 COMMANDS: dict[str, str] = {
     "run": "Run a script or module and record it from the beginning.",
     "resume": "Go on with a run that was killed or failed.",
+    "replay": "Fill columns from statements added in hindsight.",
+    "verify": "Does a run replay to itself?",
     "runs": "List the runs.",
     "show": "Show everything about one run.",
     "df": "Show logged values as a table, over all runs.",

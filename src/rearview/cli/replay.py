@@ -1,0 +1,148 @@
+"""`rearview replay`: fill the columns of statements that were added in hindsight."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from rearview.cli import options, output, replay_page, screen, text
+from rearview.errors import (
+    EXIT_DIFFERENCES,
+    EXIT_INTERRUPTED,
+    EXIT_NOTHING_MATCHED,
+    EXIT_OK,
+    EXIT_USER_CODE_RAISED,
+    UsageError,
+)
+
+
+@click.command("replay", short_help="Fill columns from statements added in hindsight.")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and run nothing.")
+@options.in_run
+@options.where
+@click.option("--only", metavar="PLACES", help='Only these iterations of the main loop, e.g. "epoch=10..20".')
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="At most so many at a time; else what memory and cores allow.")
+@click.option("--from-start", is_flag=True, help="Run everything from the program's start, from no checkpoint.")
+@click.option("--at", metavar="FILE:LINE", help="Ask without editing: NAME is then an expression, logged after the statement there.")
+@click.option("--as", "as_name", metavar="NAME", help="The name for --at.")
+@click.option("--before", is_flag=True, help="With --at: log before the statement.")
+@click.option("--isolate", is_flag=True, help="Put generators and touched state back after each added statement.")
+@click.option("--device", type=click.Choice(["cpu"]), help="Replay a run of a GPU without one.")
+@click.option("--forget", is_flag=True, help="Forget what was replayed under these names.")
+@options.as_json
+@options.color
+@click.pass_context
+def command(ctx: click.Context, /, **given: Any) -> None:
+    """Fill the columns of NAMEs: of log statements that you have added to the source since. Without NAME: of all of them.
+
+    Asks the runs whose source is today's but for what was added. Shows the plan first: what runs, from which checkpoints, how long it
+    will take; then asks. Values are proved against the record and fill the rows of the run itself.
+
+    Exit code: 0 answered, 1 diverged or answered in part, 3 nothing matched, 4 a statement raised, 130 interrupted.
+    """
+    if given["forget"]:
+        ctx.exit(_forget(given["names"], given["run_ref"]))
+    if given["device"] is not None:
+        raise UsageError("--device cpu is not supported yet: replay the run on a machine with a device of the kind it had")
+    if given["as_json"] and not (given["yes"] or given["dry_run"]):
+        raise UsageError("--json asks nobody: add --yes to run the plan, or --dry-run to see it")
+    ctx.exit(_replay(given))
+
+
+def _replay(given: dict[str, Any]) -> int:
+    from rearview.cli import opening, replay_watch
+    from rearview.replay import asking
+
+    ask = _ask(given)
+    with opening.catalog() as catalog:
+        prospect = asking.look(catalog, ask)
+    view = screen.of_stdout(given["color"])
+    if given["dry_run"]:
+        if given["as_json"]:
+            output.write("rearview.replay-plan/1", **replay_page.prospect_as_json(prospect))
+        else:
+            screen.write(replay_page.page(prospect, view))
+        return EXIT_OK
+    if not given["as_json"]:
+        screen.write(replay_page.page(prospect, view))
+    if not prospect.to_run:
+        if given["as_json"]:
+            output.write("rearview.replayed/1", answers=[], **replay_page.prospect_as_json(prospect))
+        return EXIT_OK if prospect.answered else EXIT_NOTHING_MATCHED
+    runnable = [one for one in prospect.to_run if not one.plan.is_empty]
+    if not runnable:
+        return EXIT_DIFFERENCES
+    if not given["yes"] and not _agreed("Replay?"):
+        return EXIT_OK
+    answers, interrupted = replay_watch.all_of(runnable, _offer(given), given["as_json"], view)
+    if given["as_json"]:
+        facts = replay_page.prospect_as_json(prospect)
+        output.write("rearview.replayed/1", answers=[replay_page.answer_as_json(one) for one in answers], **facts)
+    short = any(one.plan.left_out for one in prospect.to_run)
+    return EXIT_INTERRUPTED if interrupted else code_of(answers, short)
+
+
+def _ask(given: dict[str, Any]) -> Any:
+    from rearview.replay.asking import place
+    from rearview.replay.query import Ask
+    from rearview.replay.sources import At
+
+    names, at = tuple(given["names"]), None
+    if given["at"] is not None:
+        if len(names) != 1 or not given["as_name"]:
+            raise UsageError('--at takes one expression and --as NAME: rearview replay --at train.py:42 "norm(net)" --as grad_norm')
+        at = At(*place(given["at"]), names[0], given["as_name"], given["before"])
+        names = ()
+    elif given["as_name"] or given["before"]:
+        raise UsageError("--as and --before go with --at FILE:LINE")
+    return Ask(
+        names=names, run=given["run_ref"], where=given["where"], only=given["only"], at=at, from_start=given["from_start"],
+        workers=given["workers"], isolate=given["isolate"],
+    )  # fmt: skip
+
+
+def _agreed(question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("replay asks before it runs anything, and there is nobody to ask: add --yes")
+    return click.confirm(question, default=True, err=True)
+
+
+def _offer(given: dict[str, Any]) -> Any:
+    """A rung that costs more than what was agreed to: asked for on a terminal, else said with the flag that does it."""
+
+    def offer(answer: Any, plan: Any) -> bool:
+        for line in replay_page.offer(answer, plan):
+            screen.note(line)
+        if given["yes"] or not sys.stdin.isatty():
+            screen.note(f"`rearview replay --run {answer.prepared.run.run} --from-start` does that")
+            return False
+        return click.confirm("Go on?", default=False, err=True)
+
+    return offer
+
+
+def code_of(answers: Any, short: bool = False) -> int:
+    """The exit code of answers."""
+    if any(one.failed for one in answers):
+        return EXIT_USER_CODE_RAISED
+    bad = any(one.judgement.verdict == "divergent" or not one.complete for one in answers)
+    return EXIT_DIFFERENCES if bad or short else EXIT_OK
+
+
+def _forget(names: tuple[str, ...], run_ref: str | None) -> int:
+    from rearview.cli import opening
+    from rearview.replay import publish
+
+    if not names:
+        raise UsageError("--forget takes the names, or the ids of replays, that are to be forgotten")
+    with opening.catalog() as catalog:
+        runs = [catalog.run(run_ref)] if run_ref is not None else catalog.runs()
+        store = catalog.store
+    gone = [(one, name) for run in runs for name in names for one in publish.forget(store, run.run, name)]
+    for one, name in gone:
+        screen.write([f"forgot {text.escape(name)} of run {one.run} (replay {one.id})"])
+    return EXIT_OK if gone else EXIT_NOTHING_MATCHED

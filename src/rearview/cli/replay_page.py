@@ -1,0 +1,238 @@
+"""What a replay will do and what came of it, as a person reads it and as JSON. Pure: values in, lines out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rearview.cli import output, screen, tables, text
+from rearview.plan import scans
+from rearview.plan.cost import Seconds
+from rearview.plan.scans import Plan
+from rearview.replay.answering import Answer
+from rearview.replay.asking import Prospect
+from rearview.replay.preparing import Prepared
+from rearview.replay.query import Other
+
+_SHOWN = 8
+_STYLES = {"identical": "good", "close": "good", "volatile": "odd", "unverified": "odd", "divergent": "bad"}
+
+
+def interval(seconds: Seconds) -> str:
+    """`12.3s (11.0s to 14.0s)`."""
+    return f"{text.duration(seconds.expected)} ({text.duration(seconds.low)} to {text.duration(seconds.high)})"
+
+
+def page(prospect: Prospect, view: screen.Screen) -> list[str]:
+    """What a person reads before saying yes."""
+    lines: list[str] = []
+    for prepared in prospect.to_run:
+        lines += [*([""] if lines else []), *_run(prepared, view)]
+    if len(prospect.to_run) > 1:
+        lines += ["", f"{text.count(len(prospect.to_run), 'run')}, one after the other: {interval(total(prospect.to_run))}"]
+    if prospect.answered:
+        runs = ", ".join(one.run.run[:8] for one in prospect.answered[:_SHOWN])
+        more = f" and {len(prospect.answered) - _SHOWN} more" if len(prospect.answered) > _SHOWN else ""
+        lines.append(f"answered already, nothing to run: {runs}{more}")
+    lines += _listed("not asked", [f"{one.run}: {one.why}" for one in _few_others(prospect.others)], view)
+    lines += [f"no added statement logs {text.escape(name)}" for name in prospect.unknown]
+    return lines
+
+
+def _few_others(others: Sequence[Other]) -> list[Other]:
+    """One run for each reason, with how many more there are."""
+    by_reason: dict[str, list[Other]] = {}
+    for one in others:
+        by_reason.setdefault(one.why, []).append(one)
+    few = []
+    for why, some in list(by_reason.items())[:_SHOWN]:
+        more = f" (and {len(some) - 1} more)" if len(some) > 1 else ""
+        few.append(Other(some[0].run, why + more))
+    return few
+
+
+def total(prepared: Sequence[Prepared]) -> Seconds:
+    """Of several runs, one after the other."""
+    seconds = [one.plan.seconds for one in prepared]
+    return Seconds(sum(one.expected for one in seconds), sum(one.low for one in seconds), sum(one.high for one in seconds))
+
+
+def _run(prepared: Prepared, view: screen.Screen) -> list[str]:
+    plan = prepared.plan
+    named = f" ({prepared.run.name})" if prepared.run.name else ""
+    facts: list[tuple[str, tables.Cell]] = [
+        ("run", f"{prepared.run.run}{named}, {prepared.run.filename}"),
+        ("statement", prepared.question.text if prepared.question is not None else "none: it is replayed to itself"),
+        ("scan", "; ".join(f"{scan.name}: {scan.why}" for scan in plan.scans)),
+        ("rung", "" if plan.rung == scans.RESUME else rung_in_words(plan.rung)),
+        ("from", starts_in_words(prepared)),
+        ("runs", runs_in_words(prepared)),
+        ("workers", workers_in_words(prepared)),
+        ("predicted", tables.Styled(f"{interval(plan.seconds)}; plain re-execution {text.duration(plan.plain_s)}", "head")),
+    ]
+    lines = tables.facts([(name, cell) for name, cell in facts if cell], view)
+    lines += _listed("left out", plan.left_out, view)
+    lines += _listed("noted", prepared.notes, view)
+    lines += _listed("inputs that are not as they were", prepared.inputs, view)
+    lines += _listed("cannot be bit-exact here, compared as close", prepared.inexact, view)
+    lines += _listed("not as it was: the numbers may differ", [one for one in prepared.environment if one not in prepared.inexact], view)
+    lines += _listed("set for it", prepared.variables, view)
+    return lines + _listed("not protected", prepared.unprotected, view)
+
+
+def rung_in_words(rung: str) -> str:
+    """What a rung of the ladder does."""
+    return {
+        scans.RESUME: "from checkpoints",
+        scans.PSEUDORESUME: "pseudoresume: from the beginning of the main loop, the end state of every nested block put back",
+        scans.START: "from the start: everything runs once more",
+    }[rung]
+
+
+def starts_in_words(prepared: Prepared) -> str:
+    """From which checkpoints."""
+    stretches = prepared.plan.stretches
+    if all(one.first is None and not one.to_end for one in stretches):
+        return "the program's beginning, up to the main loop"
+    states = [one.start for one in stretches if one.start is not None]
+    if not states:
+        kept = any(one.restorable for one in prepared.history.boundaries)
+        return "the program's beginning" + ("" if kept else ": there is no checkpoint to start from")
+    names = [f"{_place(prepared, one.block, one.iteration)}{' (end of its nested loop)' if one.part == 'block' else ''}" for one in states]
+    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    begin = "the program's beginning, and " if len(states) < len(stretches) else ""
+    return f"{begin}the {'state' if len(states) == 1 else 'states'} after {shown}"
+
+
+def _place(prepared: Prepared, block: int, iteration: int) -> str:
+    mine = prepared.history.blocks[block]
+    value = mine.values[iteration] if iteration < len(mine.values) else None
+    return f"{mine.name}#{iteration}" if value is None else f"{mine.name}={value}"
+
+
+def runs_in_words(prepared: Prepared) -> str:
+    """How many iterations and nested blocks, and why the latter."""
+    plan = prepared.plan
+    count = sum(last - first + 1 for one in plan.stretches for _, first, last in one.covers)
+    if not count:
+        return "no iteration of the main loop"
+    said = [text.count(count, "iteration")]
+    if plan.put_back:
+        said.append(f"{text.count(plan.put_back, 'nested block')} put back")
+    if plan.must_run:
+        said.append(f"{text.count(len(plan.must_run), 'nested block')} run because the state is not kept")
+    return ", ".join(said)
+
+
+def workers_in_words(prepared: Prepared) -> str:
+    """How many, with how many threads."""
+    threads = f" of {text.count(prepared.threads, 'thread')}" if prepared.threads else ""
+    faster = f", {prepared.plan.speedup:.2f} x faster than one" if prepared.plan.workers > 1 else ""
+    return f"{prepared.plan.workers}{threads}{faster}"
+
+
+def _listed(title: str, sentences: Sequence[str], view: screen.Screen) -> list[str]:
+    if not sentences:
+        return []
+    lines = [piece for one in sentences for piece in tables.wrap(text.escape(one), view.width - 2)]
+    return [view.paint(title, "odd"), *(f"  {line}" for line in lines)]
+
+
+# -- what came of it -----------------------------------------------------------------------------------------------------------
+
+
+def result(answer: Answer, view: screen.Screen) -> list[str]:
+    """A line with the verdict, and what must be known besides."""
+    judged, run = answer.judgement, answer.prepared.run.run
+    what = text.count(answer.rows, "value") if answer.prepared.question is not None else "replayed to itself"
+    verdict = view.paint(judged.verdict, _STYLES.get(judged.verdict, ""))
+    rung = "" if answer.prepared.plan.rung == scans.RESUME else f", {answer.prepared.plan.rung}"
+    lines = [f"{run[:8]}: {what}, {verdict}{rung} ({compared(answer)}), {text.duration(answer.seconds)}"]
+    names = [f"  {text.escape(name)}: {verdict}" for name, verdict in judged.verdicts.items()]
+    why = judged.why if judged.verdict != "identical" else [one for one in judged.why if "bit for bit" not in one]
+    first = judged.first_difference
+    if first is not None:
+        where = f" at {first.path}" if first.path else ""
+        lines.append(f"  first difference{where}: {text.escape(first.name)} was {_cut(first.recorded)}, is {_cut(first.replayed)}")
+    lines += names
+    lines += [f"  {text.escape(one)}" for one in why]
+    if judged.volatile:
+        lines.append(f"  volatile: {', '.join(text.escape(name) for name in judged.volatile)}")
+    return lines + [f"  {text.escape(one)}" for one in (*answer.lost, *answer.notes)]
+
+
+def _cut(value: str | None) -> str:
+    return "not there" if value is None else text.shorten(text.escape(value), 60)
+
+
+def compared(answer: Answer) -> str:
+    """How much was compared."""
+    found = answer.comparison
+    return f"{text.count(found.records, 'record')} and {text.count(found.states, 'state')} compared"
+
+
+def failures(answer: Answer) -> list[str]:
+    """Statements that raised: the program's traceback first."""
+    lines = []
+    for fact in answer.failed:
+        lines += text.escape_lines(str(fact.get("traceback") or "").rstrip("\n"))
+        where = f"{fact.get('file')}, line {fact.get('line')}"
+        lines.append(text.escape(f"the statement at {where} raised: {fact.get('text') or ''}; values before it are kept"))
+    return lines
+
+
+def offer(answer: Answer, plan: Plan) -> list[str]:
+    """A rung that was not agreed to."""
+    return [
+        f"the replay of {answer.prepared.run.run[:8]} did not prove itself on this rung ({rung_in_words(answer.prepared.plan.rung)})",
+        f"next: {rung_in_words(plan.rung)}, {interval(plan.seconds)}",
+    ]
+
+
+# -- JSON ------------------------------------------------------------------------------------------------------------------------
+
+
+def plan_as_json(prepared: Prepared) -> dict[str, output.Json]:
+    """A plan for other programs."""
+    plan = prepared.plan
+    stretches: list[output.Json] = [
+        {
+            "start": one.start.name if one.start is not None else None, "first": output.facts(one.first), "last": output.facts(one.last),
+            "to_end": one.to_end, "prefix": one.prefix, "skip": one.skip, "runs_inside": output.facts(one.runs_inside),
+            "put_back": one.put_back, "must_run": output.facts(one.must_run), "seconds": output.facts(one.seconds),
+        }
+        for one in plan.stretches
+    ]  # fmt: skip
+    return {
+        "run": prepared.run.run, "names": output.facts(prepared.question.names) if prepared.question is not None else [],
+        "statement": prepared.question.text if prepared.question is not None else None, "rung": plan.rung,
+        "scans": output.facts(plan.scans), "stretches": stretches, "workers": plan.workers, "threads": prepared.threads,
+        "put_back": plan.put_back, "must_run": output.facts(plan.must_run), "predicted": output.facts(plan.seconds),
+        "plain_s": plan.plain_s, "speedup": plan.speedup, "left_out": output.facts(plan.left_out), "notes": output.facts(prepared.notes),
+        "inputs": output.facts(prepared.inputs), "environment": output.facts(prepared.environment),
+        "inexact": output.facts(prepared.inexact), "variables": output.facts(prepared.variables),
+        "unprotected": output.facts(prepared.unprotected),
+    }  # fmt: skip
+
+
+def prospect_as_json(prospect: Prospect) -> dict[str, output.Json]:
+    """What a question comes to."""
+    return {
+        "plans": [plan_as_json(one) for one in prospect.to_run],
+        "answered": [one.run.run for one in prospect.answered],
+        "others": output.facts(prospect.others),
+        "unknown": output.facts(prospect.unknown),
+    }
+
+
+def answer_as_json(answer: Answer) -> dict[str, output.Json]:
+    """What came of one run."""
+    judged = answer.judgement
+    return {
+        "run": answer.prepared.run.run, "replay": answer.replay.id if answer.replay is not None else None, "verdict": judged.verdict,
+        "why": output.facts(judged.why), "verdicts": output.facts(judged.verdicts), "volatile": output.facts(judged.volatile),
+        "values": answer.rows, "compared": {"records": answer.comparison.records, "states": answer.comparison.states},
+        "first_difference": judged.first_difference.as_json() if judged.first_difference is not None else None,
+        "rung": answer.prepared.plan.rung, "seconds": answer.seconds, "predicted": output.facts(answer.prepared.plan.seconds),
+        "complete": answer.complete, "interrupted": answer.interrupted, "lost": output.facts(answer.lost),
+        "notes": output.facts(answer.notes), "failed": output.facts(answer.failed),
+    }  # fmt: skip

@@ -1,0 +1,175 @@
+"""Asking in hindsight, whoever asks: what a question comes to, and carrying it out rung by rung. `rv.replay` is here.
+
+A rung that costs more than what was agreed to is offered, never started unasked.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rearview import config
+from rearview.errors import RearviewError, UsageError
+from rearview.plan.scans import Plan
+from rearview.replay import answering, preparing, query, sandbox_scratch
+from rearview.replay.answering import Answer, Show
+from rearview.replay.preparing import Prepared
+from rearview.replay.query import Ask, Other, Question
+from rearview.replay.sources import At
+from rearview.store import layout
+from rearview.store.layout import Store
+
+if TYPE_CHECKING:
+    from rearview.catalog.catalog import Catalog
+
+Offer = Callable[[Answer, Plan], bool]
+"""Asked before a rung that costs more than what was agreed to."""
+
+
+@dataclass(slots=True)
+class Prospect:
+    """What a question comes to."""
+
+    to_run: list[Prepared] = field(default_factory=list)
+    answered: list[Question] = field(default_factory=list)
+    """Everything that is asked of these runs is in the store."""
+    others: list[Other] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        """What is asked for, by the statements."""
+        return list(dict.fromkeys(name for one in (*self.answered, *_questions(self.to_run)) for name in one.names))
+
+
+def _questions(prepared: Sequence[Prepared]) -> list[Question]:
+    return [one.question for one in prepared if one.question is not None]
+
+
+def project_of(store: Store) -> Path:
+    """The folder that the store is for: beside it, unless that could not be written."""
+    project, exists = layout.find_project(Path.cwd(), os.environ.get("REARVIEW_DIR"), Path.home())
+    return store.project if exists or store.root == project / layout.FOLDER else project
+
+
+def look(catalog: Catalog, ask: Ask) -> Prospect:
+    """What answering takes. Nothing is run or written; scratch of replays that were killed is cleaned away."""
+    store = catalog.store
+    sandbox_scratch.clean(store)
+    project = project_of(store)
+    found = query.find(catalog, project, ask, config.load(project))
+    prospect = Prospect(others=found.others, unknown=found.unknown)
+    for question in found.questions:
+        try:
+            prepared = preparing.prepare(store, project, question, ask)
+        except UsageError as problem:
+            if len(found.questions) == 1:
+                raise
+            prospect.others.append(Other(question.run.run, str(problem)))
+            continue
+        if prepared.plan.is_empty and not prepared.plan.left_out:
+            prospect.answered.append(question)
+        else:
+            prospect.to_run.append(prepared)
+    return prospect
+
+
+def climb(prepared: Prepared, offer: Offer, show: Show | None = None) -> Answer:
+    """Carry a plan out; where its proof fails, the next rung of the ladder, as long as that is agreed to."""
+    agreed_s = prepared.plan.seconds.high
+    answer = answering.carry_out(prepared, show)
+    while (rung := answering.next_rung(answer)) is not None:
+        following = prepared.on(rung)
+        if following.is_empty or (following.seconds.expected > agreed_s and not offer(answer, following)):
+            break
+        agreed_s = max(agreed_s, following.seconds.high)
+        higher = answering.carry_out(prepared.climb(rung), show)
+        if higher.interrupted:
+            return higher
+        answer = higher
+    return answer
+
+
+# -- rv.replay -----------------------------------------------------------------------------------------------------------------
+
+
+def replay(
+    *names: str, where: str | None = None, run: str | None = None, only: str | None = None, at: str | None = None,
+    expression: str | None = None, before: bool = False, workers: int | None = None, from_start: bool = False, isolate: bool = False,
+    store: Store | None = None,
+) -> list[str]:  # fmt: skip
+    """Fill the columns of names, or of every virtual one, and give those names. Calling it is the agreement to its plan.
+
+    `at="train.py:42", expression="norm(net)"` with one name asks without editing. What went wrong is said on standard error.
+    """
+    from rearview.catalog.catalog import Catalog
+
+    here = store or layout.locate(Path.cwd())
+    ask = Ask(
+        names=() if at is not None else names, run=run, where=where, only=only, at=_placed(at, expression, names, before),
+        workers=workers, from_start=from_start, isolate=isolate,
+    )  # fmt: skip
+    with Catalog(here, timeout_s=config.load(here.project)["query_timeout"]) as catalog:
+        prospect = look(catalog, ask)
+    for prepared in prospect.to_run:
+        answer = climb(prepared, lambda *_: False)
+        for sentence in complaints(answer):
+            sys.stderr.write(f"rearview: {sentence}\n")
+        if answer.interrupted:
+            raise KeyboardInterrupt
+        if answer.failed:
+            raise StatementFailed(answer.failed[0])
+    return list(names) or prospect.names
+
+
+def _placed(at: str | None, expression: str | None, names: Sequence[str], before: bool) -> At | None:
+    if at is None and expression is None:
+        return None
+    if at is None or expression is None or len(names) != 1:
+        raise UsageError('a statement that is in no file needs all of it: rv.replay("grad_norm", at="train.py:42", expression="norm(net)")')
+    file, line = place(at)
+    return At(file, line, expression, names[0], before)
+
+
+def place(text: str) -> tuple[str, int]:
+    """FILE:LINE.
+
+    >>> place("src/train.py:42")
+    ('src/train.py', 42)
+    """
+    file, _, line = text.rpartition(":")
+    if not file or not line.isdigit() or int(line) < 1:
+        raise UsageError(f"{text!r} is no place in a file: write FILE:LINE, such as train.py:42")
+    return file, int(line)
+
+
+class StatementFailed(RearviewError):
+    """An added statement raised in the replay. `traceback` is the program's own."""
+
+    exit_code = 4
+
+    def __init__(self, fact: dict[str, Any]) -> None:
+        self.traceback = str(fact.get("traceback") or "")
+        where = f"{fact.get('file')}, line {fact.get('line')}"
+        what = f"raised {fact.get('error') or 'an exception'}"
+        super().__init__(f"the statement at {where} {what}: correct it and ask again\n{self.traceback}")
+
+
+def complaints(answer: Answer) -> list[str]:
+    """What the person who asked must know besides the values: a sentence each."""
+    run, judged = answer.prepared.run.run, answer.judgement
+    said = [f"run {run}: {one}" for one in (*answer.lost, *answer.notes)]
+    if judged.verdict == "divergent":
+        first = judged.first_difference
+        if first is not None:
+            said.append(
+                f"run {run}: the replay diverged at {first.path or 'the beginning'}: {first.name} was {first.recorded}, is {first.replayed}"
+            )
+        said += [f"run {run}: {why}" for why in judged.why]
+    elif judged.verdict not in ("identical", "volatile"):
+        said += [f"run {run}: {judged.verdict}: {why}" for why in judged.why]
+    return said
