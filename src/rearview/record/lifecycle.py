@@ -58,9 +58,6 @@ _wishes: dict[str, object] = {}
 """Name and tags given to `rearview run`, for the first run."""
 
 
-_ON_STAGE: dict[str, object] = {"checkpoints": True, "quiet": True}
-
-
 def _recorders() -> list[Recorder]:
     return [run.recorder for run in opened.runs]
 
@@ -162,7 +159,9 @@ def _begin(  # noqa: PLR0912, PLR0915
         return None
     staged = stage if stage is not None and _place == stage.place and not joined else None
     if stage is not None and not joined:
-        ground = replace(ground, store=stage.store, snapshot=None, settings=config.overlaid(ground.settings, _ON_STAGE, "replay"))
+        # Runs of the process before the one that is replayed are run, and nothing of theirs is kept.
+        wanted = {"checkpoints": staged is not None, "quiet": True}
+        ground = replace(ground, store=stage.store, snapshot=None, settings=config.overlaid(ground.settings, wanted, "replay"))
     launch = process.launch_of(os.environ, firsts.launcher or os.getppid())
     if launch is not None and from_parent is not None and from_parent.launch == launch.key and around is None:
         launch = None  # a program started by a rank is no rank
@@ -310,6 +309,11 @@ def _set_mark(mark: str | None) -> None:
 
 
 # -- exit ------------------------------------------------------------------------------------------------------------
+
+
+def script_is_over() -> bool:
+    """Whether the launcher saw the script's end: what happens now is the process's."""
+    return _outcome is not None
 
 
 def script_ended(error: BaseException | None, exit_code: int | None) -> None:

@@ -7,6 +7,7 @@ not stepped into; the one at the checkpoint gets its end state back.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rearview.errors import UsageError
@@ -35,13 +36,17 @@ class SkipBlock:
         self._began_s = time.perf_counter()
         return not self._recorder.reaching
 
+    @staticmethod
+    def _roots(objects: Sequence[object]) -> Roots:
+        return {("given", str(place)): value for place, value in enumerate(objects)}
+
     def end(self, *objects: object) -> None:
         """The block ended: the state of these objects, its end state, is kept, or put back if the block was not run."""
         if self._began_s is None or self._ended:
             raise UsageError(f"skip block {self._name!r}: call step_into() before the block and end(...) once after it")
         self._ended = True
         recorder = self._recorder
-        roots: Roots = {("given", str(place)): value for place, value in enumerate(objects)}
+        roots = self._roots(objects)
         if recorder.reaching:
             if recorder.reach is not None:
                 recorder.reach.block_ended(self._name, self._occurrence, self._around, roots)

@@ -18,7 +18,7 @@ from typing import Any
 
 from rearview.errors import CheckpointError
 from rearview.model import RunId
-from rearview.record import reaching
+from rearview.record import lifecycle, reaching
 from rearview.record.handshake import Handshake
 from rearview.record.keeping import Keeping
 from rearview.record.loops import Loop, Node
@@ -53,6 +53,7 @@ class ReplayRecorder(Recorder):
         self._in_prefix = unit.prefix and unit.start is not None
         """On the way to the restore point, and what is logged counts."""
         self._said: set[str] = set()
+        self._stopped = False
         self.kept = KeptBoundaries(*_manifests(self.origin, unit.run, str(self.process)))
         first = unit.first or unit.last
         block = first[0] if first else 0
@@ -72,6 +73,12 @@ class ReplayRecorder(Recorder):
         from rearview.replay.replaying import Replaying
 
         return Replaying(self, given, frame)
+
+    def skip_block(self, name: str) -> Any:
+        """A block that is not stepped into where its end state was kept."""
+        from rearview.replay.replaying import ReplayedSkipBlock
+
+        return ReplayedSkipBlock(self, name)
 
     def _log_any(self, node: Node, name: str, value: object, flags: int) -> None:
         if self.reaching and self._in_prefix:
@@ -100,7 +107,12 @@ class ReplayRecorder(Recorder):
         """The program ended, or its unit did."""
         for path, why in self.leaving():
             self.fact("loaded_elsewhere", path=path, why=why)
+        over = lifecycle.script_is_over()
+        if how == "finished" and not over and not self._stopped:
+            self.fact("unit_done", why="end")
         super().end(how, **facts)
+        if how == "finished" and not over:  # the run is over, the program would go on to its next one
+            _leave()
 
     # -- where it ends ---------------------------------------------------------------------------------------------------
 
@@ -115,14 +127,19 @@ class ReplayRecorder(Recorder):
 
     def _stop(self, why: str) -> None:
         """What was asked for has been run: end the process here. Nothing of the program's own clean-up belongs to the question."""
+        self._stopped = True
         self.fact("unit_done", why=why)
         self.end("finished")
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, ValueError, AttributeError):
-                pass
-        os._exit(0)
+        _leave()
+
+
+def _leave() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass
+    os._exit(0)
 
 
 def _manifests(store: Store, run: RunId, process: str) -> tuple[list[Manifest], Callable[[Manifest], bool]]:

@@ -15,6 +15,7 @@ from rearview.record import boundaries, loops
 from rearview.record.checkpointing import Checkpointing
 from rearview.record.kept import Kept
 from rearview.record.loops import LoopIterator, Node
+from rearview.record.skipping import SkipBlock
 from rearview.store.manifests import Manifest
 
 if TYPE_CHECKING:
@@ -76,3 +77,41 @@ class Replaying(Checkpointing):
         self._following.block_was_put_back()
         recorder.fact("put_back", manifest=str(manifest.name), seconds=time.perf_counter() - began, bytes=manifest.size_bytes)
         return True
+
+
+class ReplayedSkipBlock(SkipBlock):
+    """One execution of a skip block: its end state is put back where it was kept, unless a probe is in it."""
+
+    _recorder: ReplayRecorder
+
+    def __init__(self, recorder: ReplayRecorder, name: str) -> None:
+        super().__init__(recorder, name)
+        self._kept: Kept | None = None
+
+    def step_into(self) -> bool:
+        """Whether the block is run."""
+        run = super().step_into()
+        unit = self._recorder.unit
+        if not run or not unit.skip or self._name in unit.runs_inside:
+            return run
+        around = [[one.name, one.occurrence, one.iteration] for one in boundaries.chain(self._around)[1:]]
+        manifest = self._recorder.kept.end_of(around, self._name, self._occurrence)
+        if manifest is None:
+            return True
+        try:
+            self._kept = Kept(self._recorder.origin, manifest, lambda said: self._recorder.inexact(manifest, said))
+        except (Damaged, NotFound) as problem:
+            self._recorder.fact("run_instead", manifest=str(manifest.name), why=str(problem))
+        return self._kept is None
+
+    def end(self, *objects: object) -> None:
+        """The block ended, or was skipped."""
+        if self._kept is None:
+            if self._recorder.reaching:
+                super().end(*objects)
+            return
+        began = time.perf_counter()
+        self._kept.restore(self._roots(objects))
+        self._kept.put_streams_back()
+        manifest = self._kept.manifest
+        self._recorder.fact("put_back", manifest=str(manifest.name), seconds=time.perf_counter() - began, bytes=manifest.size_bytes)
