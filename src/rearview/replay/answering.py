@@ -49,7 +49,8 @@ class Answer:
     @property
     def rows(self) -> int:
         """Values that were filled in."""
-        return sum(self.comparison.virtual.values())
+        names = self.replay.names if self.replay is not None else ()
+        return sum(count for name, count in self.comparison.virtual.items() if name in names)
 
     @property
     def complete(self) -> bool:

@@ -28,7 +28,7 @@ from rearview.replay.units import Unit
 from rearview.store import manifests
 from rearview.store.layout import Store
 
-_LOOK_S = 0.1
+_LOOK_S = 0.04
 _SHOW_S = 1.0
 
 

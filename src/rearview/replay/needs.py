@@ -1,18 +1,16 @@
 """Where the statements of a question run, and what they read: from the program's text to what a plan must cover.
 
-Pure but for reading source and manifests. A statement whose depth cannot be told may run anywhere; one that reads what a stored state
-does not hold is not answered from that state.
+A statement whose depth cannot be told may run anywhere; one that reads what a stored state does not hold is not answered from it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from rearview.model import RunId
+from rearview.instrument import depth
+from rearview.instrument.depth import Depth
 from rearview.plan.scans import Need
 from rearview.replay.query import Question
-from rearview.store.layout import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +18,21 @@ class Found:
     """What the text says."""
 
     need: Need
+    notes: tuple[str, ...] = ()
+    """Why it could not be told where a statement runs."""
     reads: dict[str, frozenset[str]] = field(default_factory=dict)
 
 
-def of(question: Question, store: Store, project: Path) -> Found:
+def of(question: Question) -> Found:
     """Where a question's statements run."""
-    return Found(Need(whole=True))
+    program = question.statements.program()
+    entry = question.run.filename if question.run.filename in program else None
+    every = depth.depths(program, [(log.file, log.line) for log in question.logs], entry)
+    together = depth.union(every)
+    notes = [f"{log.text}: {one.why}: everything is run" for log, one in zip(question.logs, every, strict=True) if one.whole and one.why]
+    return Found(need_of(together), tuple(dict.fromkeys(notes)))
 
 
-def lacking(store: Store, run: RunId, found: Found) -> tuple[frozenset[str], list[str]]:
-    """The manifests that lack something which is read, and a sentence about it."""
-    return frozenset(), []
+def need_of(found: Depth) -> Need:
+    """What a plan must cover for a statement that runs there."""
+    return Need(found.prefix, found.before, found.after, found.nested, found.suffix, found.whole)

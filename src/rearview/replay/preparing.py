@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,15 +19,16 @@ from rearview.plan import cost, scans
 from rearview.plan.cost import Rates
 from rearview.plan.scans import Need, Plan
 from rearview.plan.timeline import History
-from rearview.record import environment, past
+from rearview.record import past
 from rearview.record.past import Past
-from rearview.replay import again, history, needs, pool, query
+from rearview.replay import again, history, inputs, needs, pool, protection, query
+from rearview.replay import environment as where
 from rearview.replay.conductor import Task
 from rearview.replay.pool import Program
 from rearview.replay.query import Ask, Question
 from rearview.store import replays
 from rearview.store.layout import Store
-from rearview.versions import probed
+from rearview.versions import probed, read
 
 if TYPE_CHECKING:
     from rearview.catalog.runs import RunInfo
@@ -112,16 +113,13 @@ class Prepared:
 def prepare(store: Store, project: Path, question: Question, ask: Ask) -> Prepared:
     """What answering a question takes. Everything that is answered already is left out."""
     made = _base(store, project, question.run, ask)
-    found = needs.of(question, store, project)
+    found = needs.of(question)
     need = found.need
     if ask.only is not None:
         need = replace(need, only=query.only(ask.only, made.history))
     made.question, made.reads = question, found.reads
-    lacking, notes = needs.lacking(store, question.run.run, found)
-    made.notes += notes
-    covers = query.answered(store, question)
-    open_need = query.left_over(replace(need, lacking=lacking), made.history, covers.values())
-    made.need = open_need
+    made.notes += found.notes
+    made.need = query.left_over(need, made.history, query.answered(store, question).values())
     made.plan = made.on(scans.START if ask.from_start else scans.RESUME)
     return made
 
@@ -145,15 +143,24 @@ def _base(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepared:
     damaged: list[str] = []
     timeline = history.read(store, run.run, run.status, damaged)
     environ, said = again.environ_of(facts, os.environ, config.load(project, {}))
-    threads = _threads(timeline, known)
+    threads = where.threads_of(known.environment)
     workers = ask.workers or capacity(timeline, threads)
-    rates = _rates(store, run, timeline)
-    _share_cores(environ, threads, workers, said)
+    shared = where.threads_for(known.environment, workers, cores())
+    said += [f"{name}={value}" for name, value in shared.items() if threads is not None and environ.get(name) != value]
+    environ |= shared
+    differ = where.differences(known.environment, _here(known, environ))
+    kept = protection.forecast(store, project, folder_of(project, facts), written(project, known))
     return Prepared(
-        run, None, store, project, known, timeline, Need(), Plan(scans.RESUME), rates, threads,
-        inputs=past.changed_inputs(known, project), environment=differences(known, environ), variables=said, notes=damaged,
-        workers=workers, isolate=ask.isolate, environ=environ,
+        run, None, store, project, known, timeline, Need(), Plan(scans.RESUME), _rates(store, run, timeline), threads,
+        inputs=[one.sentence for one in inputs.changes(known, project, read.files(store, known.version))],
+        environment=[one.sentence for one in differ], inexact=[one.sentence for one in differ if not one.exact], variables=said,
+        protected=kept.protected, unprotected=kept.unprotected, notes=damaged, workers=workers, isolate=ask.isolate, environ=environ,
     )  # fmt: skip
+
+
+def written(project: Path, known: Past) -> list[str]:
+    """The absolute paths that the run wrote."""
+    return [os.path.join(os.path.abspath(project), str(row[0])) for row in known.opened]
 
 
 def _refuse_ranks(run: RunInfo, facts: Mapping[str, Any]) -> None:
@@ -181,15 +188,17 @@ def interpreter_of(known: Past) -> str:
     )
 
 
-def differences(known: Past, environ: Mapping[str, str]) -> list[str]:
-    """What may give other numbers. The versions of packages are those of the interpreter that will run."""
-    now, then = environment.at_start(environ), known.environment
-    wanted = [name for name in environment.ESSENTIAL if name in (then.get("packages") or {})]
+def _here(known: Past, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Where it will run. The versions of packages are those of the interpreter that runs them."""
     interpreter = interpreter_of(known)
-    answer = pool.ask(interpreter, _ASK % (wanted,), environ) if wanted or interpreter != sys.executable else {}
-    if isinstance(answer, dict):
-        now |= answer
-    return environment.differences(then, now)
+    if os.path.realpath(interpreter) == os.path.realpath(sys.executable) and interpreter == sys.executable:
+        return where.here(known.environment, environ)
+    wanted = list(known.environment.get("packages") or ())
+    answer = pool.ask(interpreter, _ASK % (wanted,), environ)
+    told = answer if isinstance(answer, dict) else {}
+    packages = {name: version for name, version in (told.get("packages") or {}).items() if version is not None}
+    now = where.here(known.environment, environ, packages)
+    return {**now, "packages": packages, **({"python": told["python"]} if "python" in told else {})}
 
 
 # -- how many workers --------------------------------------------------------------------------------------------------------
@@ -220,26 +229,6 @@ def _free_bytes() -> int | None:
     return None
 
 
-def _threads(timeline: History, known: Past) -> int | None:
-    """The recorded thread count: it changes bits."""
-    if timeline.threads is not None:
-        return timeline.threads
-    text = (known.environment.get("variables") or {}).get("OMP_NUM_THREADS")
-    return int(text) if isinstance(text, str) and text.isdigit() and int(text) > 0 else None
-
-
-def _share_cores(environ: dict[str, str], threads: int | None, workers: int, said: list[str]) -> None:
-    """Threads that wait for each other must not spin when there are more of them than cores: that costs 6 to 55 times."""
-    if threads is None:
-        return
-    if "OMP_NUM_THREADS" not in environ and threads != cores():
-        environ["OMP_NUM_THREADS"] = str(threads)
-        said.append(f"OMP_NUM_THREADS={threads}, as many threads as it had")
-    if threads * workers > cores() and "OMP_WAIT_POLICY" not in environ:
-        environ["OMP_WAIT_POLICY"] = "passive"
-        said.append(f"OMP_WAIT_POLICY=passive: {threads * workers} threads share {cores()} cores")
-
-
 def _rates(store: Store, run: RunInfo, timeline: History) -> Rates:
     """What earlier replays of the run took."""
     facts: list[tuple[str, int, float]] = []
@@ -254,7 +243,3 @@ def _rates(store: Store, run: RunInfo, timeline: History) -> Rates:
         facts = history.restores(store, run.run)
     return cost.learn(facts, ratios[-20:])
 
-
-def others_first(found: Sequence[Prepared]) -> list[Prepared]:
-    """Those with something to run."""
-    return [one for one in found if not one.plan.is_empty]

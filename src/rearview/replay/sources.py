@@ -49,6 +49,12 @@ class Statements:
     added: Added
     files: Mapping[str, bytes]
     """The files that the probed version has instead, or besides."""
+    unchanged: Mapping[str, bytes] = field(default_factory=dict)
+    """Its other Python files."""
+
+    def program(self) -> dict[str, str]:
+        """The text of every Python file that runs."""
+        return {path: decoded(data) for path, data in {**self.unchanged, **self.files}.items()}
 
     def probes(self, logs: tuple[Log, ...]) -> tuple[dict[str, Any], ...]:
         """One for each group of statements in which something runs, as units have them."""
@@ -129,13 +135,14 @@ class Now:
                 del current[path]
             elif blob_id(data) != blob:
                 recorded[path], current[path] = decoded(read.source(self.store, version, path)), decoded(data)
+        unchanged = {path: self._files[path] for path in recorded if path in self._files}
         if all(recorded[path] == current.get(path) for path in recorded):
-            return Statements(version, Added(), {})
+            return Statements(version, Added(), {}, unchanged)
         current |= {path: decoded(data) for path, data in self._all().items() if path not in recorded}
         found = added_in_project(recorded, current)
         if isinstance(found, Changed):
             return found
-        return Statements(version, found, {path: self._bytes(path, text) for path, text in (found.files or {}).items()})
+        return Statements(version, found, {path: self._bytes(path, text) for path, text in (found.files or {}).items()}, unchanged)
 
     def _now(self, path: str) -> bytes | None:
         """A file as it is now, with what was placed in it."""
