@@ -10,6 +10,8 @@ from typing import Any
 
 VARIABLES = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_WAIT_POLICY", "KMP_AFFINITY", "CUDA_VISIBLE_DEVICES",
+    "OMP_DYNAMIC", "OMP_SCHEDULE", "MKL_DYNAMIC", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA",
+    "DNNL_MAX_CPU_ISA", "OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES", "NVIDIA_TF32_OVERRIDE", "TORCHDYNAMO_DISABLE",
     "CUBLAS_WORKSPACE_CONFIG", "PYTHONHASHSEED", "PYTHONPATH",
     "TF_DETERMINISTIC_OPS", "XLA_FLAGS", "JAX_PLATFORMS", "VIRTUAL_ENV", "CONDA_DEFAULT_ENV",
 )  # fmt: skip
@@ -54,13 +56,21 @@ def packages() -> dict[str, str]:
 def at_end() -> dict[str, Any]:
     """What is loaded by the end: packages imported on the way, thread counts, devices."""
     facts: dict[str, Any] = {"packages": packages()}
-    torch = sys.modules.get("torch")
+    torch = torch_now()
     if torch is not None:
-        try:
-            facts["torch"] = _torch(torch)
-        except (AttributeError, RuntimeError, TypeError):
-            pass  # a torch that is half imported, or something else of that name
+        facts["torch"] = torch
     return facts
+
+
+def torch_now() -> dict[str, Any] | None:
+    """How torch computes: threads, devices, what was asked of it; None if it is not loaded."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    try:
+        return _torch(torch)
+    except (AttributeError, RuntimeError, TypeError):
+        return None  # a torch that is half imported, or something else of that name
 
 
 ESSENTIAL = ("torch", "numpy", "tensorflow", "jax", "jaxlib")
@@ -92,6 +102,11 @@ def _torch(torch: Any) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "matmul_precision": torch.get_float32_matmul_precision(),
+        "mkldnn": bool(torch.backends.mkldnn.enabled),
+        "cudnn_benchmark": bool(torch.backends.cudnn.benchmark),
+        "cudnn_deterministic": bool(torch.backends.cudnn.deterministic),
+        "compiled": "torch._inductor.compile_fx" in sys.modules,
         "cuda": torch.version.cuda,
     }
     if torch.cuda.is_initialized():  # asking for devices would initialise it

@@ -23,6 +23,12 @@ MAX_SOURCE = 4 << 20
 opened: dict[str, str] = {}
 """Absolute path -> `r` or `w`, in order, without the interpreter's own files."""
 
+listed: dict[str, None] = {}
+"""Absolute path of each folder whose names were asked for."""
+
+tell: Callable[[str], None] | None = None
+"""In a forked child: says to the parent which file is read."""
+
 sources: dict[str, bytes] = {}
 """Absolute path of a module's source -> its bytes when it was imported."""
 
@@ -127,9 +133,12 @@ def read(path: str) -> bytes | None:
 def _hook(event: str, args: tuple[Any, ...]) -> None:
     """Sees every file that Python code opens, renames or deletes. Must be quick and must not raise."""
     if event != "open":
-        if event in written.EVENTS and not (_unseen and get_ident() in _unseen):
+        if event in _OTHERS and not (_unseen and get_ident() in _unseen):
             try:
-                written.happened(event, args)
+                if event in _LISTING:
+                    _note_listing(args[0])
+                else:
+                    written.happened(event, args)
             except (OSError, ValueError, TypeError, RuntimeError, IndexError):
                 pass  # an observer never gets in the way
         return
@@ -157,6 +166,22 @@ def _note(path: str, mode: object, flags: object) -> None:
         written.opened(path, writing)
     if len(opened) < MAX_OPENED and (writing is not None or path not in opened):
         opened[path] = "r" if writing is None else "w"
+        if tell is not None and fork_path and writing is None:
+            tell(path)
+
+
+_LISTING = frozenset(("os.listdir", "os.scandir"))
+_OTHERS = _LISTING | written.EVENTS
+
+
+def _note_listing(path: object) -> None:
+    """The names in a folder are asked for: by the program, not by the import system or by whoever removes a tree."""
+    path = os.path.abspath("." if path is None else os.fsdecode(path)) if isinstance(path, (str, bytes, os.PathLike, type(None))) else ""
+    if not path or path in listed or len(listed) >= MAX_OPENED or path.startswith(_prefixes):
+        return
+    frame = sys._getframe(2)
+    if not frame.f_code.co_filename.startswith("<frozen importlib") and frame.f_code.co_name != "_rmtree_unsafe":
+        listed[path] = None
 
 
 def _note_source(path: str) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rearview.errors import RearviewError
-from rearview.record import environment, firsts, outputs, source
+from rearview.record import environment, firsts, inputs, outputs, source, written
 from rearview.record.say import say
 from rearview.store import runs
 from rearview.store.journal import parts_of
@@ -24,9 +23,11 @@ class Kept:
 
     modules: int = 0
     """How many modules were loaded when they were last looked through."""
-    inputs: dict[str, str] = field(default_factory=dict)
+    inputs: inputs.Inputs = field(default_factory=inputs.Inputs)
     outputs: dict[str, int] = field(default_factory=dict)
     cells: dict[int, str] = field(default_factory=dict)
+    torch: dict[str, Any] | None = None
+    """How torch computes, as it was noted."""
     hook: Any = None
     failed: bool = False
     """Something could not be noted, and it was said."""
@@ -35,6 +36,8 @@ class Kept:
 def at_start(run: OpenRun) -> None:
     """What is known at once; a notebook is followed from here on."""
     run.kept.modules = len(sys.modules)
+    if not run.joined:
+        inputs.listen()
     shell = source.ipython()
     if shell is not None:
         run.kept.cells = source.cells(shell)
@@ -54,9 +57,10 @@ def note_cell(run: OpenRun, number: int, text: str) -> None:
         run.recorder.fact("cell", index=number, source=text)
 
 
-def keep_up(run: OpenRun) -> None:
+def keep_up(run: OpenRun, *, at_end: bool = False) -> None:
     """Once a second, and at the end."""
-    _keep_inputs(run)
+    _keep_inputs(run, at_end)
+    _keep_environment(run)
     _keep_outputs(run)
     if run.snapshot is not None and len(sys.modules) != run.kept.modules:
         run.kept.modules = len(sys.modules)
@@ -95,20 +99,19 @@ def _amend(run: OpenRun, changed: dict[str, bytes], why: str) -> None:
     run.recorder.fact("version", version=run.snapshot.version, why=why)
 
 
-def _keep_inputs(run: OpenRun) -> None:
-    known = run.kept.inputs
-    if len(firsts.opened) == len(known):
-        return
-    store_root = os.path.join(run.recorder.store.root, "")
-    files = []
-    for path, mode in list(firsts.opened.items()):
-        if known.get(path) == mode:
-            continue
-        known[path] = mode
-        if not os.path.join(path, "").startswith(store_root):  # nor the folder itself
-            files.append(_describe(path, mode, run))
-    if files:
-        run.recorder.fact("inputs", files=files)
+def _keep_inputs(run: OpenRun, at_end: bool) -> None:
+    recorder = run.recorder
+    fresh = run.kept.inputs.fresh(str(run.project), recorder.store, at_end=at_end, elapsed_s=recorder.elapsed_us() / 1e6)
+    if fresh is not None:
+        recorder.fact("inputs", **fresh)
+
+
+def _keep_environment(run: OpenRun) -> None:
+    """How torch computes, once the main loop has begun: a run that is killed comes to no end."""
+    if run.kept.torch is None and written.loop_begun is not None and not run.joined:
+        run.kept.torch = environment.torch_now() or {}
+        if run.kept.torch:
+            run.recorder.fact("environment", torch=run.kept.torch)
 
 
 def _keep_outputs(run: OpenRun) -> None:
@@ -118,16 +121,6 @@ def _keep_outputs(run: OpenRun) -> None:
         run.recorder.fact("outputs", **fresh)
 
 
-def _describe(path: str, mode: str, run: OpenRun) -> list[object]:
-    root = os.path.join(run.project, "")
-    shown = path.removeprefix(root)
-    try:
-        facts = os.stat(path)
-    except OSError:
-        return [shown, mode, None, None, None]
-    return [shown, mode, facts.st_size, facts.st_mtime_ns, facts.st_ino]
-
-
 def at_end(run: OpenRun) -> None:
     """What is known by the end."""
     if run.joined:
@@ -135,7 +128,7 @@ def at_end(run: OpenRun) -> None:
     try:
         run.kept.modules = -1
         with firsts.unseen():
-            keep_up(run)
+            keep_up(run, at_end=True)
         if run.kept.hook is not None:
             shell = source.ipython()
             if shell is not None:

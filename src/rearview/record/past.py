@@ -41,7 +41,9 @@ class Past:
     made: list[str] = field(default_factory=list)
     """Folders that the run made."""
     inputs: list[list[Any]] = field(default_factory=list)
-    """Files opened: path, `r` or `w`, size, mtime in ns, inode."""
+    """Files opened: path, `r` or `w`, size, mtime in ns, inode, and the hash of the content where there is one."""
+    folders: list[list[Any]] = field(default_factory=list)
+    """Folders listed: path, number of names, their digest, mtime in ns, inode."""
     environment: dict[str, Any] = field(default_factory=dict)
     """What it ran in, as far as it came to say so."""
 
@@ -129,6 +131,7 @@ def _take(found: Past, fact: dict[str, Any], writer: str) -> None:
         found.version = fact.get("version")
     elif kind == "inputs":
         found.inputs += [list(one) for one in fact.get("files") or ()]
+        found.folders += [list(one) for one in fact.get("folders") or ()]
     elif kind == "environment":
         found.environment.update(fact)
     else:

@@ -256,7 +256,7 @@ def test_files_of_a_group_can_be_written(tree: Tree) -> None:
         pytest.skip("takes the administrator to make them")
     for path in (tree.project, tree.project / "data", tree.project / "data" / "points.csv", tree.outside):
         os.chown(path, 0, tree.uid)
-        os.chmod(path, 0o770)
+        os.chmod(path, 0o770)  # noqa: S103
     before = tree.seen()
 
     def write(found: Protection) -> str:

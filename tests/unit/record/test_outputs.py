@@ -167,6 +167,7 @@ def test_the_fact_says_each_file_once_with_its_size_before(store: Store) -> None
     (store.project / "older.csv").write_bytes(b"12345")
     written.files.clear()
     written.removed.clear()
+    written.made.clear()
     with open(store.project / "older.csv", "a") as file:
         file.write("6")
     known: dict[str, int] = {}
