@@ -31,7 +31,6 @@ class LiveBuffer:
         owner: object,
         address: int,
         place: Callable[[], str],
-        *,
         storage: Any = None,
         private: bool = False,
     ) -> None:

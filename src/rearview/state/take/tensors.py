@@ -43,17 +43,15 @@ def quiet() -> AbstractContextManager[Any]:
 
 def storage_buffer(walk: Walk, tensor: Any) -> int:
     """The node of a tensor's storage."""
-    torch = sys.modules["torch"]
     storage = tensor.untyped_storage()
     nbytes, address = storage.nbytes(), storage.data_ptr()
-    on_cpu = tensor.device.type == "cpu"
+    on_cpu = tensor.is_cpu
     if nbytes == 0:
         key: tuple[Any, ...] = ("empty", storage._cdata)
     elif on_cpu:
         key = ("cpu", address, nbytes)
     else:
         key = (str(tensor.device), address, nbytes)
-    known = len(walk.buffers)
     number, buffer = walk.memory(key, nbytes, storage, address if on_cpu else 0, storage)
     if buffer is None:
         return number
@@ -61,11 +59,16 @@ def storage_buffer(walk: Walk, tensor: Any) -> int:
         version = tensor._version
     except RuntimeError:  # made in inference mode: nobody counts
         version = None
-    frozen = type(tensor) is not torch.Tensor and not tensor.requires_grad and tensor.is_leaf and isinstance(tensor, torch.nn.Parameter)
-    buffer.constant_hint = frozen and (known < len(walk.buffers) or buffer.constant_hint)
+    if walk.new_memory or buffer.constant_hint:
+        buffer.constant_hint = not tensor.requires_grad and tensor.is_leaf and _is_parameter(tensor)
     if version is not None and not buffer.uncounted:
         buffer.version = max(buffer.version or 0, version)
     return number
+
+
+def _is_parameter(tensor: Any) -> bool:
+    torch = sys.modules["torch"]
+    return type(tensor) is not torch.Tensor and isinstance(tensor, torch.nn.Parameter)
 
 
 def layout(walk: Walk, tensor: Any) -> int:

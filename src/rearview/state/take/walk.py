@@ -81,6 +81,8 @@ class Walk:
         """What families remember during one walk."""
         self.members: dict[type, list[tuple[str, Any]]] = {}
         """The slots of classes."""
+        self.new_memory = False
+        """Whether the memory last asked for was met for the first time."""
         self.at_work: dict[type, bool] = {}
         """Whether objects of a class are threads or processes."""
         self.families = list(families)
@@ -184,6 +186,7 @@ class Walk:
     def memory(self, key: Hashable, nbytes: int, owner: object, address: int, storage: Any = None) -> tuple[int, LiveBuffer | None]:
         """The node of an allocation, the same one for the same key; a small one on this machine is copied into the tree at once."""
         number = self.buffer_nodes.get(key)
+        self.new_memory = number is None
         if number is not None:
             kind, payload = self.nodes[number]
             return number, self.buffers[payload] if kind == "buffer" else None
