@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,7 @@ class Recorded:
             if type(event) is Logged and not event.flags & frames.IS_ARG:
                 self.records[event.identity] = event
         self._moments: dict[str, list[tuple[int, int, int]]] | None = None
+        self._iterations: dict[tuple[str, str], tuple[list[int], list[int]]] | None = None
 
     def last_until(self, process: str, attempt: int, at: int) -> int:
         """The position of the last record that a process had logged at a moment of one of its attempts; 0 if there is none."""
@@ -211,6 +213,27 @@ class Recorded:
         moments = self._moments.get(process, [])
         found = bisect_right(moments, (attempt, at, 1 << 63))
         return moments[found - 1][2] if found else 0
+
+
+    def last_before(self, record: Logged) -> int:
+        """The position of the last record in earlier iterations of the loops around another record; 0 if there is none."""
+        if self._iterations is None:
+            self._iterations = self._by_iteration()
+        last = 0
+        for block, iteration in record.block.around(record.iteration):
+            iterations, positions = self._iterations.get((record.process, block.place), ([], []))
+            found = bisect_left(iterations, iteration)
+            last = max(last, positions[found - 1]) if found else last
+        return last
+
+    def _by_iteration(self) -> dict[tuple[str, str], tuple[list[int], list[int]]]:
+        """(process, place) to the iterations that have records at any depth, and the last position up to each."""
+        last: dict[tuple[str, str], dict[int, int]] = {}
+        for record in self.records.values():
+            for block, iteration in record.block.around(record.iteration):
+                theirs = last.setdefault((record.process, block.place), {})
+                theirs[iteration] = max(theirs.get(iteration, 0), record.position)
+        return {key: (sorted(theirs), list(accumulate((theirs[at] for at in sorted(theirs)), max))) for key, theirs in last.items()}
 
 
 def recorded(folder: Path) -> Recorded:

@@ -124,7 +124,7 @@ class _Choosing:
         known = self.seen.get(record.identity)
         if known is None:
             self.seen[record.identity] = record.value
-            records.append(replace(record, at=position))
+            records.append(replace(record, at=max(position, self.recorded.last_before(record))))
         elif known != record.value:
             self.chosen.differing.add(record.name)
 
