@@ -152,19 +152,20 @@ def _check_name(call: str, name: object) -> None:
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def dataframe(*names: str, where: str | None = None, as_: str | None = None) -> Any:
+def dataframe(*names: str, where: str | None = None, as_: str | None = None, provenance: bool = False) -> Any:
     """One table over all runs: a column per name, beside project, run, time, script and one column per loop.
 
-    pandas if it can be imported, else polars, else Arrow; `as_="pandas" | "polars" | "arrow" | "rows"` chooses.
+    pandas if it can be imported, else polars, else Arrow; `as_="pandas" | "polars" | "arrow" | "rows"` chooses. With
+    `provenance=True` each name is followed by where its values came from (`recorded`, `replayed`) and their verdict.
     """
     with _catalog() as catalog:
-        table = catalog.table(list(names), where=where)
+        table = catalog.table(list(names), where=where, provenance=provenance)
         _say_notes(table.notes)
         return _as(table, as_)
 
 
 def sql(query: str, *, as_: str = "rows") -> Any:
-    """Rows of one SELECT over the views runs, logs, loops, args, checkpoints and wide, as a list of dicts."""
+    """Rows of one SELECT over the views runs, logs, loops, args, checkpoints, replayed and wide, as a list of dicts."""
     with _catalog() as catalog:
         table = catalog.sql(query)
         _say_notes(table.notes)

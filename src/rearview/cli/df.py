@@ -14,6 +14,7 @@ from rearview.errors import EXIT_DIFFERENCES, EXIT_NOTHING_MATCHED, EXIT_OK, Usa
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @options.where
 @options.in_run
+@click.option("--provenance", is_flag=True, help="Add to each name where its values came from (recorded, replayed) and their verdict.")
 @options.limit(None, "At most N rows; 0 for all. On the screen the first and last ones, 40 unless told; else the first N, all unless told.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV; text that a spreadsheet would run gets a leading apostrophe.")
 @options.as_json
@@ -25,6 +26,7 @@ def command(
     names: tuple[str, ...],
     where: str | None,
     run_ref: str | None,
+    provenance: bool,
     limit: int | None,
     as_csv: bool,
     as_json: bool,
@@ -46,7 +48,7 @@ def command(
     if parquet is not None:
         target.check(parquet, ".parquet")
     with opening.catalog() as catalog:
-        table = catalog.table(list(names), where=where, run=run_ref)
+        table = catalog.table(list(names), where=where, run=run_ref, provenance=provenance)
         tabular.notes(table)
         if parquet is not None:
             with target.written(parquet):
@@ -59,7 +61,7 @@ def command(
         else:
             screen.write(tabular.show(table, screen.of_stdout(color), limit))
         hurt = damage.concerning(catalog, None if run_ref is None else [catalog.run(run_ref).run])
-        unknown = set(names) - {known.name for known in catalog.names()} - set(table.names[: -len(names)])
+        unknown = set(names) - {known.name for known in catalog.names()} - set(table.names[: -len(names) * (3 if provenance else 1)])
     damage.tell(hurt, already_told=table.notes)
     if hurt:  # also without a row: there may have been some
         ctx.exit(EXIT_DIFFERENCES)

@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "runs": "List the runs.",
     "show": "Show everything about one run.",
     "df": "Show logged values as a table, over all runs.",
+    "replays": "List what was replayed.",
     "sql": "Query runs, logs, loops and args with SQL.",
     "plot": "Draw logged values, one line per run.",
     "diff": "Compare two runs: args, environment, code, metrics.",
