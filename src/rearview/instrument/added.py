@@ -14,6 +14,7 @@ from rearview.instrument.admissible import Admissible
 from rearview.instrument.calls import Calls, bodies, first_line, last_line, name_given, statements
 from rearview.instrument.matching import Difference, Matching, Run
 from rearview.instrument.modules import Modules, only_definitions
+from rearview.instrument.scopes import used
 
 Place = tuple[int, int, int, int]
 """Line, column, end line, end column."""
@@ -75,8 +76,14 @@ class Changed:
         return f"{self.file + ' ' if self.file else ''}line {self.line}: {self.why}"
 
 
-def added(recorded: str, current: str, *, file: str = "", helpers: frozenset[str] = frozenset()) -> Added | Changed:
-    """Compare a recorded file with the current one. `helpers`: new modules of the project, whose functions may be called."""
+def added(
+    recorded: str, current: str, *, file: str = "", helpers: frozenset[str] = frozenset(), taken: frozenset[str] = frozenset()
+) -> Added | Changed:
+    """Compare a recorded file with the current one.
+
+    `helpers`: new modules of the project, whose functions may be called. `taken`: names that mean something at its module level besides
+    those of the file, as for a cell of a notebook those of the other cells.
+    """
     if recorded == current:
         return Added()
     trees = []
@@ -87,7 +94,7 @@ def added(recorded: str, current: str, *, file: str = "", helpers: frozenset[str
             line = problem.lineno or 1 if isinstance(problem, SyntaxError) else 1
             return Changed(f"the {whose} file cannot be read as Python: {getattr(problem, 'msg', problem)}", line, file)
     earlier, later = trees
-    admissible = Admissible(earlier, later, helpers)
+    admissible = Admissible(earlier, later, helpers, taken)
     matching = Matching(admissible.admits)
     try:
         matching.compare(earlier, later)
@@ -116,7 +123,8 @@ def added_in_project(recorded: Mapping[str, str], current: Mapping[str, str]) ->
             continue
         if path not in current:
             return Changed("the file was removed", 1, path)
-        one = added(recorded[path], current[path], file=path, helpers=helpers)
+        taken = _names_of_cells(recorded) if path.startswith("cells/") and recorded[path] != current[path] else frozenset()
+        one = added(recorded[path], current[path], file=path, helpers=helpers, taken=taken)
         if isinstance(one, Changed):
             return one
         if one.groups:
@@ -129,6 +137,18 @@ def added_in_project(recorded: Mapping[str, str], current: Mapping[str, str]) ->
         files[path] = current[path]
         found = _joined(found, _in_new_file(path, current[path]))
     return replace(found, files=files)
+
+
+def _names_of_cells(files: Mapping[str, str]) -> frozenset[str]:
+    """What means something in a notebook: its cells are one module."""
+    names: set[str] = set()
+    for path, text in files.items():
+        if path.startswith("cells/"):
+            try:
+                names |= used(ast.parse(text))
+            except (SyntaxError, ValueError, RecursionError):
+                continue  # that cell failed when it was run, too
+    return frozenset(names)
 
 
 def _joined(one: Added, other: Added) -> Added:

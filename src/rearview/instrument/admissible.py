@@ -25,8 +25,11 @@ _OTHER = {
 class Admissible:
     """What may be added to one recorded file. `helpers`: modules of the project that are new too, whose functions may be called."""
 
-    def __init__(self, earlier: ast.Module, later: ast.Module, helpers: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, earlier: ast.Module, later: ast.Module, helpers: frozenset[str] = frozenset(), taken: frozenset[str] = frozenset()
+    ) -> None:
         self._earlier = earlier
+        self._taken = taken
         self._calls = Calls(later)
         self._used: dict[int, set[str]] = {}
         self._imported: dict[int, set[str]] = {}
@@ -59,7 +62,7 @@ class Admissible:
     def _means(self, scope: ast.AST) -> set[str]:
         names = self._used.get(id(scope))
         if names is None:
-            names = self._used[id(scope)] = used(scope)
+            names = self._used[id(scope)] = used(scope) | (self._taken if isinstance(scope, ast.Module) else set())
         return names
 
     # -- names -----------------------------------------------------------------------------------------------------------

@@ -24,13 +24,22 @@ class Calls:
         self.functions: dict[str, str] = {}
         """Names of its functions -> what they are there: `{"l": "log"}`."""
         aliases = []
+        bound: set[str] = set()
+        read: set[str] = set()
         for node in ast.walk(tree):
+            if isinstance(node, ast.Name):
+                (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+            elif isinstance(node, ast.arg):
+                bound.add(node.arg)
+            elif isinstance(node, ast.alias):
+                bound.add(node.asname or node.name)
             if isinstance(node, ast.Import):
                 self._import(node)
             elif isinstance(node, ast.ImportFrom):
                 self._import_from(node)
             elif isinstance(node, ast.Assign):
                 aliases.append(node)
+        self.modules |= (read & _CUSTOMARY) - bound  # a cell of a notebook: another one imports it
         for assign in aliases:  # `log = rv.log`
             called = self._name_of(assign.value)
             if called is not None:

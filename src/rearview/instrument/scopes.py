@@ -155,6 +155,11 @@ def read_first(statements: Iterable[ast.stmt]) -> set[str]:
     return _flow(statements, set())[0]
 
 
+def surely_bound(statements: Iterable[ast.stmt]) -> set[str]:
+    """The names that statements have bound when they are done, whichever way they went."""
+    return _flow(statements, set())[1]
+
+
 def _flow(statements: Iterable[ast.stmt], sure: set[str]) -> tuple[set[str], set[str]]:
     """Names read before they are surely bound, and the names surely bound behind the statements."""
     before: set[str] = set()

@@ -247,3 +247,13 @@ def test_a_removed_file_and_files_that_are_no_code() -> None:
     assert isinstance(result, Changed)
     assert result.file == "pkg/model.py"
     assert added_in_project({**PROJECT, "README.md": "a"}, {**PROJECT, "README.md": "b"}) == Added(files={})
+
+
+def test_cells_of_a_notebook_are_one_module() -> None:
+    before = {"cells/0001.py": "import rearview as rv\nx = 1\n", "cells/0002.py": "y = x\n"}
+    result = added_in_project(before, {**before, "cells/0002.py": "y = x\nrv.log('y', y)\n"})
+    assert isinstance(result, Added)
+    assert result.names == ("y",)
+    result = added_in_project(before, {**before, "cells/0002.py": "y = x\nx = 2\n"})
+    assert isinstance(result, Changed)
+    assert "`x`" in result.why

@@ -1,0 +1,174 @@
+"""What a replay must run for the statements that were added: where they run, and whether they carry something along of their own.
+
+A temporary that is filled in one place and read in another is in no checkpoint. Between two statements of the same iteration that is no
+harm, nor is one that is made before the main loop and left alone afterwards: that code runs in every worker. Anything else (a list that
+grows from epoch to epoch) is only right if the program runs from its start, in one piece, with nothing put back. Pure.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from rearview.instrument.added import Added
+from rearview.instrument.calls import DELAYED, bodies, first_line, last_line, statements
+from rearview.instrument.depth import Depth, depths, union
+from rearview.instrument.scopes import Function, bound_by, free, of_own, read_first, root, surely_bound
+
+_CHANGING = frozenset("append extend add update pop popleft appendleft setdefault insert remove clear discard push put".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the statements that were added ask of a replay."""
+
+    depth: Depth
+    """Everywhere that any of them runs."""
+    from_start: bool = False
+    """Only a run from the program's start, in one piece and with nothing put back, gives their values."""
+    why: str = ""
+
+
+@dataclass(slots=True)
+class _Group:
+    statements: list[ast.stmt]
+    body: list[ast.stmt]
+    around: Function | None
+    depth: Depth = field(default_factory=Depth)
+    reads: set[str] = field(default_factory=set)
+    sure: set[str] = field(default_factory=set)
+    """Names that it surely binds."""
+    changes: set[str] = field(default_factory=set)
+    """Names that it binds, or whose objects it changes."""
+
+
+def needs(files: Mapping[str, str], added: Added, entry: str | None = None) -> Needs:
+    """`files`: the recorded source with the files that got statements replaced."""
+    logs = [(log.file, log.line) for log in added.logs]
+    groups = [(group.file, group.place[0]) for group in added.groups if group.runs]
+    found = depths(files, [*logs, *groups], entry)
+    by_place = dict(zip([*logs, *groups], found, strict=True))
+    # A temporary is made where a log needs it; what is before the main loop runs in any case.
+    total = union([*found[: len(logs)], *(replace(one, prefix=False, suffix=False) for one in found[len(logs) :])])
+    for file in sorted({group.file for group in added.groups}):
+        tree = ast.parse(files[file].removeprefix("\ufeff"))
+        every = [_group(tree, group.place) for group in added.groups if group.file == file]
+        runs = [group for group in every if group is not None and not all(isinstance(one, DELAYED) for one in group.statements)]
+        added_here = [one for group in every if group for one in group.statements]
+        definitions = {one.name: one for one in added_here if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+        for group in runs:
+            group.depth = by_place.get((file, first_line(group.statements[0])), Depth(whole=True))
+            _look(group, definitions)
+        for name, group in _carried(runs):
+            line = group.statements[0].lineno
+            return Needs(total, True, f"line {line} of {file} reads `{name}`, which added statements fill elsewhere: no checkpoint has it")
+    return Needs(total)
+
+
+def _group(tree: ast.Module, place: tuple[int, int, int, int]) -> _Group | None:
+    """The statements of a group in the tree, the body they are in, and the function around."""
+    pending: list[tuple[list[ast.stmt], Function | None]] = [(tree.body, None)]
+    while pending:
+        body, around = pending.pop()
+        inside = [one for one in body if _within(one, place)]
+        if inside:
+            return _Group(inside, body, around)
+        for one in body:
+            inner = one if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) else around
+            pending.extend((block, inner) for block in bodies(one))
+    return None
+
+
+def _within(statement: ast.stmt, place: tuple[int, int, int, int]) -> bool:
+    line = first_line(statement)
+    column = statement.col_offset if line == statement.lineno else 0
+    return place[:2] <= (line, column) and (last_line(statement), statement.end_col_offset or 0) <= place[2:]
+
+
+def _look(group: _Group, definitions: Mapping[str, ast.stmt]) -> None:
+    """Fill in what a group reads, binds and changes; what added functions do counts for those who name them."""
+    pending = list(read_first(group.statements))
+    while pending:
+        name = pending.pop()
+        if name not in group.reads:
+            group.reads.add(name)
+            if name in definitions:
+                pending.extend(free(definitions[name]))
+                group.changes |= _changed(definitions[name])
+    group.sure = surely_bound(group.statements)
+    for statement in group.statements:
+        if not isinstance(statement, ast.Import | ast.ImportFrom):
+            group.changes |= _changed(statement)
+
+
+def _changed(statement: ast.stmt) -> set[str]:
+    """Names that a statement binds or whose objects it changes, as far as one can see."""
+    names: set[str] = set()
+    own = set() if isinstance(statement, DELAYED) else {name for node in of_own([statement]) for name in bound_by(node)}
+    for node in ast.walk(statement):
+        target: str | None = None
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            target = root(node)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
+            target = root(node.func)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next" and node.args:
+            target = root(node.args[0])
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and not _only_looks(node.value):
+            names.update(one.id for one in node.value.args if isinstance(one, ast.Name))
+            target = root(node.value.func) if isinstance(node.value.func, ast.Attribute) else None
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            names.update(node.names)
+        if target:
+            names.add(target)
+    return names | own
+
+
+def _only_looks(call: ast.Call) -> bool:
+    return (call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")) in ("log", "print")
+
+
+def _carried(groups: list[_Group]) -> list[tuple[str, _Group]]:
+    """Names that groups carry along, and a group that reads each."""
+    found = []
+    for reader in groups:
+        for name in sorted(reader.reads):
+            makers = [one for one in groups if name in one.changes and _same_variable(name, one, reader, groups)]
+            if any(name in _bindings(one) for one in makers) and not _harmless(name, makers, reader):
+                found += [(name, reader)]
+    return found
+
+
+def _bindings(group: _Group) -> set[str]:
+    own = [one for one in group.statements if not isinstance(one, (ast.Import, ast.ImportFrom, *DELAYED))]
+    return {name for one in own for node in of_own([one]) for name in bound_by(node)}
+
+
+def _same_variable(name: str, one: _Group, other: _Group, groups: list[_Group]) -> bool:
+    """Whether a name means the same variable in two groups: that of the function both are in, or the file's."""
+    local = {id(group.around) for group in groups if group.around is not None and name in _bindings(group)}
+    homes = [id(group.around) if id(group.around) in local else None for group in (one, other)]
+    return homes[0] == homes[1]
+
+
+def _harmless(name: str, makers: list[_Group], reader: _Group) -> bool:
+    """Whether what groups make of a name is there for another one wherever a replay begins."""
+    if all(one.depth == Depth(prefix=True) for one in makers):
+        return True  # that code runs in every worker
+    if all(one.depth == Depth(suffix=True) for one in [*makers, reader]):
+        return True
+    if not all(_in_iterations(one.depth) for one in [*makers, reader]):
+        return False
+    return any(name in one.sure and _precedes(one, reader) for one in makers)
+
+
+def _in_iterations(depth: Depth) -> bool:
+    return not (depth.prefix or depth.suffix or depth.whole) and depth != Depth()
+
+
+def _precedes(maker: _Group, reader: _Group) -> bool:
+    """Whether the reader comes behind the maker in the same pass through a body: the name begins anew each time."""
+    if maker.around is not reader.around or maker is reader:
+        return False
+    after = [one for one in maker.body if first_line(one) > first_line(maker.statements[-1])]
+    return any(inner is reader.statements[0] for inner in statements(after))

@@ -1,0 +1,378 @@
+"""A walk through a program in the order in which it runs, keeping track of what loops are open. Used by `depth`, which says what for.
+
+A *place* is what may be going on when a statement runs: outside of `rv.checkpointing` or inside it, with so many main loops behind
+(from three on they are not told apart); in an iteration of a main loop, before or behind its first nested loop; in a nested loop; or
+unknown. Branches join, loops repeat until nothing new comes, calls of project functions are walked into. Pure.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rearview.instrument.calls import Calls, name_given, within
+from rearview.instrument.driving import driven_loops, scopes
+from rearview.instrument.program import Part, Program
+
+OUT, IN, MAIN, NEST, UNKNOWN = "out", "in", "main", "nest", "unknown"
+
+Place = tuple[Any, ...]
+Places = frozenset[Place]
+
+START: Places = frozenset([(OUT, 0)])
+ANYWHERE: Places = frozenset([(UNKNOWN,)])
+NOWHERE: Places = frozenset()
+
+_MOST = 3
+_CONSUME = frozenset({"sum", "list", "tuple", "set", "dict", "sorted", "max", "min", "any", "all", "frozenset", "join", "fsum"})
+"""What takes all items of a generator expression at once."""
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Walk:
+    """One walk; `places` has what may go on around each statement, by its identity."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self.places: dict[int, Places] = {}
+        self.strange: str | None = None
+        """Why nothing can be said about this program."""
+        self.checkpointed = False
+        """A main loop was found."""
+        self.entered_after: set[int] = set()
+        """Behind how many main loops another one may begin."""
+        self._known: dict[tuple[int, Places], Places] = {}
+        self._open: set[int] = set()
+        self.entry: set[str] = set()
+        self.drivers: dict[int, list[ast.Call]] = {}
+        """Which loops a `for` statement drives."""
+        self._driving_parts: set[int] = set()
+        for path in program.files:
+            self._find_drivers(path)
+
+    def run(self, entry: str | None) -> None:
+        """Walk from the file that the run began with, or from each."""
+        bodies = self._program.bodies
+        cells = sorted(path for path in bodies if path.startswith("cells/"))
+        self.entry = {entry} if entry in bodies else set(bodies)
+        if cells and entry not in bodies:
+            self.entry = set(cells)
+            places = START
+            for path in cells:  # one program, in pieces
+                places = self.part(bodies[path], places)
+        else:
+            for path in sorted(self.entry):
+                self.part(bodies[path], START)
+        for part in self._program.parts:
+            if part.anywhere:
+                self.part(part, ANYWHERE)
+
+    def drives(self, part: Part) -> bool:
+        """Whether a function has a loop of the record, or the checkpointing, in its own text."""
+        return id(part.node) in self._driving_parts
+
+    # -- loops -----------------------------------------------------------------------------------------------------------
+
+    def _find_drivers(self, path: str) -> None:
+        file = self._program.files[path]
+
+        def is_loop(call: ast.Call) -> bool:
+            return file.calls.called(call) == "loop"
+
+        driven: set[int] = set()
+        for scope in scopes(file.tree):
+            for one in driven_loops(scope, is_loop):
+                self.drivers.setdefault(id(one.statement), []).append(one.call)
+                driven.add(id(one.call))
+            for statement in scope:
+                entered = statement.items if isinstance(statement, ast.With | ast.AsyncWith) else []
+                driven.update(id(item.context_expr) for item in entered if file.calls.called(item.context_expr) == "checkpointing")
+        for node in ast.walk(file.tree):
+            if isinstance(node, _COMPREHENSIONS):
+                driven.add(id(node.generators[0].iter))
+            if isinstance(node, ast.Call) and id(node) not in driven and _named(node, file.calls) in ("loop", "checkpointing"):
+                self.strange = f"{path}:{node.lineno} uses rv.{_named(node, file.calls)} in a way that cannot be followed"
+        for part in [*self._program.parts]:
+            if part.file == path and any(_named(node, file.calls) in ("loop", "checkpointing") for node in within(part.node)):
+                self._driving_parts.add(id(part.node))
+
+    def loop(self, calls: list[ast.Call], places: Places, body: Callable[[Places], tuple[Places, Places]]) -> tuple[Places, Places]:
+        """Go through a loop of the record. Gives the places behind it, and those from which the function is left."""
+        name = name_given(calls[0]) if len(calls) == 1 else None
+        ends, lefts = NOWHERE, NOWHERE
+        for kind, some in _by_kind(places):
+            if kind == OUT:
+                end, left = self.repeat(some, body)
+            elif kind == UNKNOWN:
+                self.strange = self.strange or f"the loop {name or ''!r} may be entered from anywhere"
+                end, left = self.repeat(some, body)
+            elif kind == IN:
+                self.checkpointed = True
+                self.entered_after.update(place[1] for place in some)
+                _, left = body(frozenset((MAIN, place[1], False) for place in some))
+                end = frozenset((IN, min(place[1] + 1, _MOST)) for place in some)
+                left = end if left else NOWHERE
+            elif kind == MAIN:
+                _, left = body(frozenset((NEST, place[1], name) for place in some))
+                end = frozenset((MAIN, place[1], True) for place in some)
+                left = end if left else NOWHERE
+            else:
+                _, left = body(some)
+                end = some
+            ends, lefts = ends | end, lefts | left
+        return ends, lefts
+
+    def repeat(self, places: Places, body: Callable[[Places], tuple[Places, Places]]) -> tuple[Places, Places]:
+        """Go through a plain loop until nothing new comes."""
+        lefts = NOWHERE
+        while True:
+            end, left = body(places)
+            lefts |= left
+            if end <= places:
+                return places, lefts
+            places |= end
+
+    def checkpointing(self, places: Places, body: Callable[[Places], tuple[Places, Places]]) -> tuple[Places, Places]:
+        """Go through what is inside `with rv.checkpointing`."""
+        ends, lefts = NOWHERE, NOWHERE
+        for kind, some in _by_kind(places):
+            if kind == OUT:
+                end, left = body(frozenset((IN, place[1]) for place in some))
+                end, left = _outside(end), _outside(left)
+            else:
+                end, left = body(some)
+            if kind == UNKNOWN:
+                self.strange = self.strange or "rv.checkpointing may be entered from anywhere"
+            ends, lefts = ends | end, lefts | left
+        return ends, lefts
+
+    # -- functions -------------------------------------------------------------------------------------------------------
+
+    def part(self, part: Part, places: Places) -> Places:
+        """Run a function, or the body of a file, from some places: the places behind it."""
+        if part.suspends and places != ANYWHERE:
+            return places
+        key = id(part.node), places
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        if id(part.node) in self._open:
+            if self.drives(part):
+                self.strange = self.strange or f"`{part.name}` calls itself around a loop"
+            return places
+        self._open.add(id(part.node))
+        ends, lefts = _Body(self, self._program, part).statements(part.node.body, places)
+        self._open.discard(id(part.node))
+        self._known[key] = ends | lefts
+        return ends | lefts
+
+
+class _Body:
+    """The statements of one function."""
+
+    def __init__(self, walk: Walk, program: Program, part: Part) -> None:
+        self._walk = walk
+        self._program = program
+        self._part = part
+        self._file = part.file
+        self._calls = program.files[part.file].calls
+
+    def statements(self, body: Iterable[ast.stmt], places: Places) -> tuple[Places, Places]:
+        """The places behind some statements, and those from which the function is left in them."""
+        lefts = NOWHERE
+        for statement in body:
+            places, left = self._statement(statement, places)
+            lefts |= left
+        return places, lefts
+
+    def _statement(self, statement: ast.stmt, places: Places) -> tuple[Places, Places]:
+        at = id(statement)
+        self._walk.places[at] = self._walk.places.get(at, NOWHERE) | places
+        if not places:
+            return places, NOWHERE
+        go = getattr(self, f"_{type(statement).__name__.lower()}", None)
+        if go is not None:
+            result: tuple[Places, Places] = go(statement, places)
+            return result
+        return self._each(ast.iter_child_nodes(statement), places), NOWHERE
+
+    def _return(self, statement: ast.Return | ast.Raise, places: Places) -> tuple[Places, Places]:
+        return NOWHERE, self._each(ast.iter_child_nodes(statement), places)
+
+    _raise = _return
+
+    def _functiondef(self, statement: ast.FunctionDef | ast.AsyncFunctionDef, places: Places) -> tuple[Places, Places]:
+        outside = [*statement.decorator_list, *statement.args.defaults, *(one for one in statement.args.kw_defaults if one)]
+        return self._each(outside, places), NOWHERE
+
+    _asyncfunctiondef = _functiondef
+
+    def _classdef(self, statement: ast.ClassDef, places: Places) -> tuple[Places, Places]:
+        return self.statements(statement.body, self._each([*statement.decorator_list, *statement.bases], places))
+
+    def _import(self, statement: ast.Import | ast.ImportFrom, places: Places) -> tuple[Places, Places]:
+        for path in self._program.modules.meant(statement, self._file):
+            if path in self._program.bodies:
+                places |= self._walk.part(self._program.bodies[path], places)
+        return places, NOWHERE
+
+    _importfrom = _import
+
+    def _if(self, statement: ast.If, places: Places) -> tuple[Places, Places]:
+        if _is_main_guard(statement.test) and self._file not in self._walk.entry:
+            return self.statements(statement.orelse, places)
+        places = self._expression(statement.test, places)
+        if _steps_into(statement.test):
+            self.statements(statement.body, frozenset(_in_skip_block(place) for place in places))
+        one, left = self.statements(statement.body, places)
+        other, also = self.statements(statement.orelse, places)
+        return one | other, left | also
+
+    def _for(self, statement: ast.For, places: Places) -> tuple[Places, Places]:
+        places = self._expression(statement.iter, places)
+        calls = self._walk.drivers.get(id(statement), [])
+
+        def body(inside: Places) -> tuple[Places, Places]:
+            return self.statements(statement.body, inside)
+
+        end, left = self._walk.loop(calls, places, body) if calls else self._walk.repeat(places, body)
+        last, also = self.statements(statement.orelse, end)
+        return end | last, left | also
+
+    def _asyncfor(self, statement: ast.AsyncFor, places: Places) -> tuple[Places, Places]:
+        places = self._expression(statement.iter, places)
+        end, left = self._walk.repeat(places, lambda inside: self.statements(statement.body, inside))
+        last, also = self.statements(statement.orelse, end)
+        return end | last, left | also
+
+    def _while(self, statement: ast.While, places: Places) -> tuple[Places, Places]:
+        def body(inside: Places) -> tuple[Places, Places]:
+            return self.statements(statement.body, self._expression(statement.test, inside))
+
+        end, left = self._walk.repeat(self._expression(statement.test, places), body)
+        last, also = self.statements(statement.orelse, end)
+        return end | last, left | also
+
+    def _with(self, statement: ast.With | ast.AsyncWith, places: Places) -> tuple[Places, Places]:
+        for item in statement.items:
+            places = self._expression(item.context_expr, places)
+
+        def body(inside: Places) -> tuple[Places, Places]:
+            return self.statements(statement.body, inside)
+
+        if any(self._calls.called(item.context_expr) == "checkpointing" for item in statement.items):
+            return self._walk.checkpointing(places, body)
+        return body(places)
+
+    _asyncwith = _with
+
+    def _try(self, statement: ast.Try, places: Places) -> tuple[Places, Places]:
+        seen, lefts = places, NOWHERE
+        end = places
+        for one in statement.body:
+            end, left = self._statement(one, end)
+            seen, lefts = seen | end | left, lefts | left
+        ends, also = self.statements(statement.orelse, end)
+        for handler in statement.handlers:
+            behind, left = self.statements(handler.body, seen)
+            ends, seen, lefts = ends | behind, seen | behind | left, lefts | left
+        last, left = self.statements(statement.finalbody, ends | seen | also)
+        return (last if statement.finalbody else ends), lefts | also | left
+
+    _trystar = _try
+
+    def _match(self, statement: ast.Match, places: Places) -> tuple[Places, Places]:
+        places = self._expression(statement.subject, places)
+        ends, lefts = places, NOWHERE
+        for case in statement.cases:
+            inside = self._expression(case.guard, places) if case.guard else places
+            end, left = self.statements(case.body, inside)
+            ends, lefts = ends | end, lefts | left
+        return ends, lefts
+
+    # -- expressions -----------------------------------------------------------------------------------------------------
+
+    def _each(self, nodes: Iterable[ast.AST], places: Places) -> Places:
+        for node in nodes:
+            places = self._expression(node, places)
+        return places
+
+    def _expression(self, node: ast.AST, places: Places) -> Places:
+        """Run the calls of an expression in their order."""
+        if isinstance(node, ast.Lambda):
+            self._expression(node.body, ANYWHERE)
+            return places
+        if isinstance(node, ast.GeneratorExp):
+            self._comprehension(node, ANYWHERE)
+            return places
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp):
+            return self._comprehension(node, places)
+        if isinstance(node, ast.BoolOp):
+            places = self._expression(node.values[0], places)
+            return places | self._each(node.values[1:], places)
+        if isinstance(node, ast.IfExp):
+            places = self._expression(node.test, places)
+            return self._expression(node.body, places) | self._expression(node.orelse, places)
+        if isinstance(node, ast.Call):
+            return self._call(node, places)
+        return self._each(ast.iter_child_nodes(node), places)
+
+    def _call(self, call: ast.Call, places: Places) -> Places:
+        places = self._expression(call.func, places)
+        named = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+        for given in [*call.args, *(word.value for word in call.keywords)]:
+            if isinstance(given, ast.GeneratorExp) and named in _CONSUME:
+                places = self._comprehension(given, places)
+            else:
+                places = self._expression(given, places)
+        parts = self._program.called(call, self._part)
+        if not parts:
+            return places
+        ends = NOWHERE
+        for part in parts:
+            ends |= self._walk.part(part, places)
+        return ends or places
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, places: Places) -> Places:
+        first = node.generators[0].iter
+        places = self._expression(first, places)
+        values = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        inner = [*(one for made in node.generators for one in made.ifs), *(made.iter for made in node.generators[1:]), *values]
+
+        def body(inside: Places) -> tuple[Places, Places]:
+            return self._each(inner, inside), NOWHERE
+
+        if self._calls.called(first) == "loop":
+            assert isinstance(first, ast.Call)
+            return self._walk.loop([first], places, body)[0]
+        return self._walk.repeat(places, body)[0]
+
+
+def _by_kind(places: Places) -> list[tuple[str, Places]]:
+    kinds = sorted({place[0] for place in places})
+    return [(kind, frozenset(place for place in places if place[0] == kind)) for kind in kinds]
+
+
+def _outside(places: Places) -> Places:
+    return frozenset((OUT, place[1]) if place[0] == IN else place for place in places)
+
+
+def _in_skip_block(place: Place) -> Place:
+    """A block that may be put back: its statements count as those of a nested loop; outside of the main loop nothing is known."""
+    return (NEST, place[1], None) if place[0] in (MAIN, NEST) else (UNKNOWN,)
+
+
+def _steps_into(test: ast.expr) -> bool:
+    return any(isinstance(one, ast.Attribute) and one.attr == "step_into" for one in ast.walk(test))
+
+
+def _is_main_guard(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
+
+
+def _named(node: ast.AST, calls: Calls) -> str | None:
+    """The call of rearview that this is, or looks like."""
+    if not isinstance(node, ast.Call):
+        return None
+    return calls.called(node) or (node.func.attr if isinstance(node.func, ast.Attribute) else None)

@@ -1,0 +1,92 @@
+"""What a replay must run for added statements, above all for those that carry something along."""
+
+from __future__ import annotations
+
+import pytest
+
+from rearview.instrument.added import Added, added_in_project
+from rearview.instrument.depth import Depth
+from rearview.instrument.needs import Needs, needs
+
+RECORDED = """\
+import rearview as rv
+net = 1
+# prefix
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        start = 1
+        # before
+        for step in rv.loop("step", range(3)):
+            loss = 1
+            # nested
+        acc = 1
+        # after
+end = 1
+# suffix
+"""
+
+
+def asked(**put: str) -> Needs:
+    text = RECORDED
+    for where, statement in put.items():
+        line = next(one for one in RECORDED.splitlines() if one.strip() == f"# {where}")
+        indent = line[: len(line) - len(line.lstrip())]
+        text = text.replace(line + "\n", "".join(indent + one + "\n" for one in statement.split("\n")))
+    found = added_in_project({"train.py": RECORDED}, {"train.py": text})
+    assert isinstance(found, Added), str(found)
+    return needs({"train.py": text}, found)
+
+
+@pytest.mark.parametrize(
+    ("put", "depth"),
+    [
+        ({"prefix": "rv.log('a', net)"}, Depth(prefix=True)),
+        ({"before": "rv.log('a', net)"}, Depth(before=True)),
+        ({"nested": "rv.log('a', net)"}, Depth(nested=frozenset(["step"]))),
+        ({"after": "rv.log('a', net)"}, Depth(after=True)),
+        ({"suffix": "rv.log('a', net)"}, Depth(suffix=True)),
+        ({"after": "value = net + 1\nrv.log('a', value)"}, Depth(after=True)),
+        ({"after": "total = 0\nfor p in [1]:\n    total += p\nrv.log('a', total)"}, Depth(after=True)),
+        ({"prefix": "def f(x):\n    rv.log('a', x)", "after": "f(1)", "suffix": "f(2)"}, Depth(after=True, suffix=True)),
+        ({"prefix": "K = 3", "after": "rv.log('a', K)"}, Depth(after=True)),
+        ({"prefix": "w0 = net", "nested": "rv.log('a', net - w0)\nrv.log('w0', w0)"}, Depth(nested=frozenset(["step"]))),
+        ({"before": "b = net", "after": "rv.log('a', net - b)"}, Depth(before=True, after=True)),
+        ({"before": "n = 0", "nested": "n += 1", "after": "rv.log('a', n)"}, Depth(before=True, after=True, nested=frozenset(["step"]))),
+        ({"before": "ls = []", "nested": "ls.append(loss)", "after": "rv.log('a', sum(ls))"},
+         Depth(before=True, after=True, nested=frozenset(["step"]))),
+        ({"prefix": "import math", "after": "rv.log('a', math.pi)"}, Depth(after=True)),
+    ],
+)  # fmt: skip
+def test_where_they_run_and_nothing_is_carried(put: dict[str, str], depth: Depth) -> None:
+    assert asked(**put) == Needs(depth)
+
+
+@pytest.mark.parametrize(
+    ("put", "name"),
+    [
+        ({"prefix": "ls = []", "after": "ls.append(acc)\nrv.log('a', sum(ls))"}, "ls"),
+        ({"prefix": "ls = []", "nested": "ls.append(loss)", "suffix": "rv.log('a', ls)"}, "ls"),
+        ({"prefix": "seen = {}", "nested": "seen[step] = loss\nrv.log('a', len(seen))"}, "seen"),
+        ({"prefix": "n = 0", "after": "n += 1\nrv.log('a', n)"}, "n"),
+        ({"prefix": "last = 0", "after": "rv.log('a', acc - last)\nlast = acc"}, "last"),
+        ({"before": "rv.log('a', 1 if epoch == 0 else last)", "after": "last = acc"}, "last"),
+        ({"before": "if epoch == 0:\n    n = 0", "after": "n += 1\nrv.log('a', n)"}, "n"),
+        ({"after": "final = acc", "suffix": "rv.log('a', final)"}, "final"),
+        ({"prefix": "seen = []\ndef note(x):\n    seen.append(x)\n    return len(seen)", "after": "rv.log('a', note(acc))"}, "seen"),
+        ({"prefix": "n = 0\ndef note():\n    global n\n    n += 1\n    return n", "after": "rv.log('a', note())"}, "n"),
+    ],
+)  # fmt: skip
+def test_what_is_carried_is_only_right_from_the_start(put: dict[str, str], name: str) -> None:
+    found = asked(**put)
+    assert found.from_start
+    assert f"`{name}`" in found.why
+
+
+def test_the_same_name_in_two_functions_is_two_variables() -> None:
+    text = RECORDED.replace("net = 1\n", "def f():\n    return 1\ndef g():\n    return 1\nnet = f() + g()\n")
+    text = text.replace("acc = 1\n", "acc = f()\n        acc = g()\n")
+    now = text.replace("def f():\n", "def f():\n    t = 1\n    rv.log('f', t)\n")
+    now = now.replace("def g():\n", "def g():\n    t = 2\n    rv.log('g', t)\n")
+    found = added_in_project({"train.py": text}, {"train.py": now})
+    assert isinstance(found, Added)
+    assert needs({"train.py": now}, found) == Needs(Depth(prefix=True, after=True))
