@@ -136,7 +136,8 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
         if event in _OTHERS and not (_unseen and get_ident() in _unseen):
             try:
                 if event in _LISTING:
-                    _note_listing(args[0])
+                    if args[0] not in listed:
+                        _note_listing(args[0])
                 else:
                     written.happened(event, args)
             except (OSError, ValueError, TypeError, RuntimeError, IndexError):

@@ -61,6 +61,7 @@ class Protection:
 
     def original(self, path: str) -> str:
         """Where a file of the user's can be read as it is, whatever the program does to it."""
+        path = _real(path)
         for folder, place in self.originals.items():
             if path == folder or path.startswith(os.path.join(folder, "")):
                 return os.path.join(place, os.path.relpath(path, folder))
@@ -68,10 +69,13 @@ class Protection:
 
     def inside(self, path: str, project: Path) -> str:
         """Where the program finds a file of the recorded run."""
-        real = os.path.realpath(project)
-        if self.work is not None and below(path, real):
-            return os.path.join(self.work, os.path.relpath(path, real))
-        return path
+        real, top = _real(path), os.path.realpath(project)
+        return os.path.join(self.work, os.path.relpath(real, top)) if self.work is not None and below(real, top) else path
+
+
+def _real(path: str) -> str:
+    """A path without links but for its last part, which may be one that is about to be replaced."""
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
 def enter(spec: Spec, *, dry: bool = False) -> Protection:
@@ -90,14 +94,14 @@ def enter(spec: Spec, *, dry: bool = False) -> Protection:
         return _copies(spec, dry, _why(problem))
     try:
         protection = _overlay(spec, user_namespace=user_namespace)
+        os.chdir(spec.cwd)  # by path: the folder there is another one now
     except OSError as problem:
-        return _copies(spec, dry, _why(problem))
-    try:
-        if user_namespace:
+        protection = _copies(spec, dry, _why(problem))
+    if user_namespace:
+        try:
             sandbox_linux.give_up_rights()
-    except OSError as problem:
-        protection.unprotected.append(f"the program has more rights over files than it had ({_why(problem)})")
-    os.chdir(spec.cwd)  # by path: the folder there is another one now
+        except OSError as problem:
+            protection.unprotected.append(f"the program has more rights over files than it had ({_why(problem)})")
     return protection
 
 
@@ -133,8 +137,8 @@ def _overlay(spec: Spec, *, user_namespace: bool) -> Protection:
         if os.path.isdir(_SHARED_MEMORY):  # loader workers hand over batches there; people also keep data there
             _cover([_SHARED_MEMORY], spec, layers, protection)
         sandbox_linux.bind(store, os.path.realpath(spec.store), read_only=True)
-        sandbox_linux.bind(scratch, os.path.realpath(spec.scratch))
     finally:
+        sandbox_linux.bind(scratch, os.path.realpath(spec.scratch))  # in any case: a folder around it may be covered
         os.close(scratch)
         os.close(store)
     protection.originals = {root: os.path.join(spec.scratch, place) for root, place in layers.originals.items()}
@@ -172,11 +176,12 @@ def _own_temporary_folder(spec: Spec) -> None:
 
 
 def roots(spec: Spec) -> list[list[str]]:
-    """The folders to cover, none inside another: each with the parts of it that must be covered in any case."""
+    """The folders to cover, none inside another: each with the parts of it that must be covered in any case. The project's is first."""
     wanted: list[str | Path] = [spec.project, spec.cwd, *spec.written]
     must = [one for one in map(_folder, wanted) if _can_be_covered(one)]
     may = [_folder(path) for path in (str(Path.home()), tempfile.gettempdir(), "/tmp", "/var/tmp")]  # noqa: S108
-    wide = outermost([*must, *(one for one in may if _can_be_covered(one))])
+    project = os.path.realpath(spec.project)
+    wide = sorted(outermost([*must, *(one for one in may if _can_be_covered(one))]), key=lambda root: not below(project, root))
     return [[root, *dict.fromkeys(one for one in must if below(one, root))] for root in wide]
 
 

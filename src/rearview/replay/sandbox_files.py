@@ -52,8 +52,8 @@ def lay_out(store: Store, spec: Spec, protection: Protection, past: Past, rows: 
         if rows is not None:
             out.folder.mkdir(exist_ok=True)
             for number, plan in enumerate(_survey(store, spec.project, past, rows)):
-                plan.full = protection.inside(plan.full, spec.project)
                 sentence = _prepare(store, plan, protection.original(plan.full), out.folder / f"{number:05d}")
+                plan.full = protection.inside(plan.full, spec.project)
                 out.lost += [sentence] if sentence else []
                 out.files.append(asdict(plan))
         out.lost += _begin(spec, protection, past)

@@ -89,15 +89,18 @@ def a_tree(uid: int) -> Iterator[Tree]:
         sandbox_scratch.remove(base)
 
 
-def shut_in(tree: Tree, spec: Spec, action: Callable[[Protection], object], *, killed: bool = False, without: str = "") -> str:
+def shut_in(
+    tree: Tree, spec: Spec, action: Callable[[Protection], object], *,
+    killed: bool = False, without: str = "", first: Callable[[], object] | None = None,
+) -> str:  # fmt: skip
     """Run something in a sandbox, in a process of its own. Gives what it returned, as text, or how it failed.
 
-    `without` names what the system is to lack: `overlay`, or `overlay landlock`.
+    `without` names what the system is to lack: `overlay`, or `overlay landlock`. `first` is done before, by the administrator.
     """
     hear, tell = os.pipe()
     child = os.fork()
     if child == 0:
-        _in_child(tree, spec, action, tell, without)
+        _in_child(tree, spec, action, tell, without, first)
     os.close(tell)
     with open(hear) as answer:
         if killed:
@@ -109,8 +112,12 @@ def shut_in(tree: Tree, spec: Spec, action: Callable[[Protection], object], *, k
     return said.strip()
 
 
-def _in_child(tree: Tree, spec: Spec, action: Callable[[Protection], object], tell: int, without: str) -> None:
+def _in_child(
+    tree: Tree, spec: Spec, action: Callable[[Protection], object], tell: int, without: str, first: Callable[[], object] | None
+) -> None:
     try:
+        if first is not None:
+            first()
         if os.getuid() != tree.uid:
             os.setgroups([])
             os.setgid(tree.uid)
