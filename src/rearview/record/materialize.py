@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from rearview.record import boundaries, firsts, staging
 from rearview.record.changes import Changes
 from rearview.record.staging import Arena
 from rearview.state import tree as trees
+from rearview.state import visible
 from rearview.state.digests import root_digests
 from rearview.store import direct, manifests, objects
 from rearview.store.layout import Store
@@ -35,6 +36,9 @@ _COMPARED_WHOLE = 64 << 20
 
 Files = Callable[[Callable[[bytes], str]], list[Any]]
 """The output files of the program for the manifest, given who keeps bytes."""
+
+
+Seen = Mapping[Any, tuple[visible.Range, bytes]]
 
 
 class _Void(Exception):
@@ -65,6 +69,8 @@ class Job:
     problem: Exception | None = None
     kept: dict[Any, tuple[Buffer, list[ChunkRef]]] = field(default_factory=dict)
     """Buffer key -> what the manifest says of it, and its chunks, once written."""
+    seen: dict[Any, tuple[visible.Range, bytes]] = field(default_factory=dict)
+    """Buffer key -> which part of it tensors show, and the digest of that part, if it is not all of it."""
     done: threading.Event = field(default_factory=threading.Event)
     written: bool = False
 
@@ -235,7 +241,7 @@ class Materializer:
                 tree = trees.encode(job.captured.tree)
                 key = objects.put(self.store, tree, durable=True)
                 files = job.files(lambda data: objects.put(self.store, data, durable=True))
-                roots = described(job.captured, entries)
+                roots = described(job.captured, entries, job.seen)
                 stats = {
                     **job.manifest.stats,
                     "stall_s": job.stall_s,
@@ -262,8 +268,11 @@ class Materializer:
         entries, every = [], []
         captured = job.captured
         wheres = [] if job.is_second else captured.places.several(captured.buffer_nodes)
+        spans = visible.of_buffers(captured.tree)
         for k, buffer in enumerate(captured.buffers):
             entry: Buffer | None = None
+            if k in spans:
+                _note_seen(job, k, spans[k])
             if k in job.staged:
                 refs = packer.add(job.staged[k], buffer.constant_hint)
             else:
@@ -293,6 +302,17 @@ class Materializer:
         return expected
 
 
+def _note_seen(job: Job, k: int, span: visible.Range) -> None:
+    """The digest of the part that is seen. Of memory that is proved where it lies: before that is done."""
+    buffer = job.captured.buffers[k]
+    before = job.first.seen.get(buffer.key) if job.first is not None and k in job.same_as else None
+    if before is not None and before[0] == span:
+        job.seen[buffer.key] = before
+    elif k not in job.same_as:
+        memory = job.staged[k] if k in job.staged else buffer.memory()
+        job.seen[buffer.key] = span, digest(memory[slice(*span)])
+
+
 def _let_go(job: Job) -> None:
     """The memory that was copied may be freed by the program. What is proved where it lies stays."""
     for k in job.staged:
@@ -301,9 +321,11 @@ def _let_go(job: Job) -> None:
             buffer.release()
 
 
-def described(captured: Any, entries: Sequence[Buffer]) -> dict[str, Any]:
+def described(captured: Any, entries: Sequence[Buffer], seen: Seen) -> dict[str, Any]:
     """The roots of a state for its manifest: what each is called, its digest, how large it is, of which kind."""
-    digests = root_digests(captured.tree, [bytes.fromhex(entry.digest) for entry in entries])
+    parts = [seen.get(buffer.key) for buffer in captured.buffers]
+    memory = [part[1] if part is not None else bytes.fromhex(entry.digest) for part, entry in zip(parts, entries, strict=True)]
+    digests = root_digests(captured.tree, memory)
     sizes = captured.sizes()
     return {
         "/".join(str(part) for part in key): [digest, sizes.get(key, 0), captured.tree.nodes[captured.tree.roots[key]][0]]

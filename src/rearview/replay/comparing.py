@@ -16,7 +16,7 @@ from rearview.record.boundaries import ITERATION, Boundary
 from rearview.record.cadence import AdaptivePeriod
 from rearview.record.loops import Node
 from rearview.record.scope import Roots, Scope
-from rearview.state import positions, streams
+from rearview.state import positions, streams, visible
 from rearview.state.capture import Captured, capture
 from rearview.state.digests import root_digests
 from rearview.store.manifests import Manifest
@@ -173,9 +173,13 @@ def differences(captured: Captured, recorded: Mapping[str, Sequence[Any]]) -> li
 def _buffer_digests(captured: Captured) -> list[bytes]:
     far = [buffer for buffer in captured.buffers if not buffer.private and buffer.address == 0 and buffer.nbytes]
     copies = dict(zip(map(id, far), staging.copy(far, staging.Arena()), strict=True)) if far else {}
+    spans = visible.of_buffers(captured.tree)
     digests = []
-    for buffer in captured.buffers:
+    for k, buffer in enumerate(captured.buffers):
         view = copies[id(buffer)] if id(buffer) in copies else buffer.memory()
+        if k in spans:  # what no tensor shows is no part of the state
+            digests.append(digest(view[slice(*spans[k])]))
+            continue
         refs = [
             ChunkRef(digest(view[at : at + CHUNK_BYTES]), len(view[at : at + CHUNK_BYTES])) for at in range(0, buffer.nbytes, CHUNK_BYTES)
         ]

@@ -1,7 +1,8 @@
 """What two states have in common, by digest: each root canonical, whatever the numbers of nodes and buffers or the addresses of memory.
 
 What several roots reach belongs to the first of them (named roots first, then in the order of their keys); the others only say where it is.
-So a difference shows in one root. Left out is what differs without being state: lines and bytecode of functions, paths of files.
+So a difference shows in one root. Left out is what differs without being state: lines and bytecode of functions, paths of files, and
+memory that no tensor shows (`visible`): whoever gives the digests of buffers leaves it out of them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import hashlib
 import struct
 from collections.abc import Callable, Iterable, Sequence
 
+from rearview.state import visible
 from rearview.state.take.tensors import HISTORY, RETAINS_GRAD
 from rearview.state.tree import RootKey, Tree, is_atom
 
@@ -43,6 +45,7 @@ class _Digests:
     def __init__(self, tree: Tree, buffer_digests: Sequence[bytes]) -> None:
         self._tree = tree
         self._buffers = buffer_digests
+        self._seen = visible.ranges(tree)
         self._atoms: dict[int, bytes] = {}
         self._owned: dict[int, bytes] = {}
         """Nodes that a root had before: what the others call them."""
@@ -64,7 +67,7 @@ class _Digests:
         for node in queue:
             kind, payload = nodes[node]
             if kind in _MEMORY:
-                out.append(b"\nbuffer " + (self._buffers[payload] if kind == "buffer" else payload))
+                out.append(b"\nbuffer " + self._memory(node))
                 continue
             children = payload
             out.append(b"\n" + kind.encode())
@@ -89,6 +92,14 @@ class _Digests:
                         token = b" #%d" % number
                 out.append(token)
         return hashlib.blake2b(b"".join(out), digest_size=16).hexdigest(), numbers
+
+    def _memory(self, node: int) -> bytes:
+        """What memory counts with: what is seen of it."""
+        kind, payload = self._tree.nodes[node]
+        if kind == "buffer":
+            return self._buffers[payload]
+        begin, end = self._seen.get(node, (0, len(payload)))
+        return bytes(payload[begin:end])
 
     def _sorted(self, payload: list[int]) -> list[int]:
         """The elements of a set by what they are: the order in which a set gives them out means nothing."""

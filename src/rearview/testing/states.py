@@ -17,6 +17,7 @@ from typing import Any
 
 from rearview.state.capture import Captured
 from rearview.state.tree import RootKey, Tree, decode, encode, root_digests
+from rearview.state.visible import of_buffers
 
 _VALUES = (
     str, int, bytes, float, complex, type(None), type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType,
@@ -48,7 +49,12 @@ def _bytes(buffer: Any) -> bytes:
 
 def digests(captured: Captured) -> dict[RootKey, str]:
     """The digests of a state's roots."""
-    return root_digests(captured.tree, [hashlib.blake2b(_bytes(buffer), digest_size=16).digest() for buffer in captured.buffers])
+    spans = of_buffers(captured.tree)
+    data = []
+    for k, buffer in enumerate(captured.buffers):
+        begin, end = spans.get(k, (0, buffer.nbytes))
+        data.append(_bytes(buffer)[begin:end])
+    return root_digests(captured.tree, [hashlib.blake2b(part, digest_size=16).digest() for part in data])
 
 
 def roots(**named: object) -> dict[RootKey, object]:
