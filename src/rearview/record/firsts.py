@@ -21,7 +21,7 @@ MAX_OPENED = 20_000
 MAX_SOURCE = 4 << 20
 
 opened: dict[str, str] = {}
-"""Absolute path -> `r` or `w`, in order, without the interpreter's own files."""
+"""Absolute path -> `r` or `w`, as it was opened first, in order, without the interpreter's own files."""
 
 listed: dict[str, None] = {}
 """Absolute path of each folder whose names were asked for."""
@@ -165,7 +165,7 @@ def _note(path: str, mode: object, flags: object) -> None:
     writing = written.mode_of(mode, flags)
     if writing is not None:
         written.opened(path, writing)
-    if len(opened) < MAX_OPENED and (writing is not None or path not in opened):
+    if path not in opened and len(opened) < MAX_OPENED:
         opened[path] = "r" if writing is None else "w"
         if tell is not None and fork_path and writing is None:
             tell(path)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rearview.replay import sandbox_copies, sandbox_linux, sandbox_owners, sandbox_scratch
-from rearview.replay.sandbox_layers import Layers, below, outermost
+from rearview.replay.sandbox_layers import Layers, below, outermost, real_paths
 
 clean = sandbox_scratch.clean
 OVERLAY, LANDLOCK, COPIES = "overlay", "landlock", "copies"
@@ -177,15 +177,16 @@ def _own_temporary_folder(spec: Spec) -> None:
 
 def roots(spec: Spec) -> list[list[str]]:
     """The folders to cover, none inside another: each with the parts of it that must be covered in any case. The project's is first."""
-    wanted: list[str | Path] = [spec.project, spec.cwd, *spec.written]
-    must = [one for one in map(_folder, wanted) if _can_be_covered(one)]
-    may = [_folder(path) for path in (str(Path.home()), tempfile.gettempdir(), "/tmp", "/var/tmp")]  # noqa: S108
+    written = {path if os.path.dirname(path) == "/" else os.path.dirname(path) for path in real_paths(spec.written)}
+    must = [one for one in map(_folder, (str(spec.project), str(spec.cwd), *sorted(written))) if _can_be_covered(one)]
+    home = os.path.expanduser("~")
+    may = [_folder(path) for path in (home, tempfile.gettempdir(), "/tmp", "/var/tmp") if os.path.isabs(path)]  # noqa: S108
     project = os.path.realpath(spec.project)
     wide = sorted(outermost([*must, *(one for one in may if _can_be_covered(one))]), key=lambda root: not below(project, root))
     return [[root, *dict.fromkeys(one for one in must if below(one, root))] for root in wide]
 
 
-def _folder(path: str | Path) -> str:
+def _folder(path: str) -> str:
     """The folder that is there, of a path that may not be: links followed, because writing follows them."""
     place = os.path.realpath(path)
     while not os.path.isdir(place):

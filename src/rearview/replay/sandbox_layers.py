@@ -36,13 +36,28 @@ def outermost(folders: Iterable[str]) -> list[str]:
     return kept
 
 
+def real_paths(paths: Iterable[str]) -> list[str]:
+    """Paths with all links followed, because writing follows them; quick for many files in few folders."""
+    folders: dict[str, str] = {}
+    found = []
+    for path in paths:
+        folder, name = os.path.split(path)
+        if not name or os.path.islink(path):
+            found.append(os.path.realpath(path))
+            continue
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        found.append(os.path.join(folders[folder], name))
+    return found
+
+
 class Layers:
     """Makes the folders that overlays write to, and mounts them."""
 
     def __init__(self, scratch: int, scratch_path: str, wanted: Iterable[str], *, user_namespace: bool) -> None:
         self._scratch = Path(sandbox_linux.by_descriptor(scratch))
         self._scratch_path = scratch_path
-        self._wanted = [os.path.realpath(path) for path in wanted]
+        self._wanted = real_paths(wanted) if user_namespace else []
         """What the program will write to, as far as that is known."""
         self._user_namespace = user_namespace
         self._count = 0

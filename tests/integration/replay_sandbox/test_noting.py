@@ -12,6 +12,7 @@ import pytest
 
 from rearview.record import past
 from rearview.record.past import Past
+from rearview.replay import sandbox_files
 from rearview.replay.inputs import compare
 from rearview.store import layout, objects
 from tests.integration.record.reading import the_run
@@ -55,6 +56,25 @@ rv.log("x", 1)
     (project / "data" / "c.csv").write_text("c")
     (change,) = compare(found, project).changes
     assert (change.path, change.what, change.compared_by) == ("data", "changed", "names")
+
+
+def test_a_file_that_is_read_and_then_written_is_said_to_be_lost(python: Python, project: Path) -> None:
+    for name in ("model.txt", "log.txt"):
+        (project / name).write_text("of an earlier run")
+    python(
+        """
+import rearview as rv
+rv.log("x", len(open("model.txt").read()))
+open("model.txt", "w").write("new")
+open("log.txt", "w").write("new")
+""",
+        check=True,
+    )
+    found = the_past(project)
+    store = layout.open_store(project / layout.FOLDER)
+    (sentence,) = sandbox_files.lost(store, project, found, None)
+    assert sentence.startswith("model.txt was there before the run (17 bytes) and the run wrote it anew")
+    assert compare(found, project).changes == []
 
 
 @pytest.mark.parametrize("pool", ["multiprocessing.get_context('fork').Pool(2)", "__import__('contextlib').nullcontext()"])
