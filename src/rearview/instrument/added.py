@@ -14,6 +14,7 @@ from rearview.instrument.admissible import Admissible
 from rearview.instrument.calls import Calls, bodies, first_line, last_line, name_given, statements
 from rearview.instrument.matching import Difference, Matching, Run
 from rearview.instrument.modules import Modules, only_definitions
+from rearview.instrument.place_at import lines_of
 from rearview.instrument.scopes import used
 
 Place = tuple[int, int, int, int]
@@ -169,6 +170,7 @@ def _in_new_file(path: str, text: str) -> Added:
 def _found(runs: list[Run], calls: Calls, text: str, file: str) -> Added:
     logs: list[Log] = []
     groups: list[Group] = []
+    lines = lines_of(text)
     for run in runs:
         first, last = run.statements[0], run.statements[-1]
         column = first.col_offset if first_line(first) == first.lineno else 0
@@ -177,11 +179,20 @@ def _found(runs: list[Run], calls: Calls, text: str, file: str) -> Added:
         groups.append(Group(file, place, not all(isinstance(one, still) for one in run.statements)))
         for statement, around in _with_around(run):
             for call in _logs_of(statement, calls):
-                node: ast.AST = call if next(bodies(statement), None) is not None else statement
-                source = ast.get_source_segment(text, node) or ast.unparse(node)
+                node: ast.expr | ast.stmt = call if next(bodies(statement), None) is not None else statement
+                source = _segment(lines, node) or ast.unparse(node)
                 where = _function(around), _loops(around, calls)
                 logs.append(Log(file, statement.lineno, name_given(call), source, *where, len(groups) - 1))
     return Added(tuple(logs), tuple(groups))
+
+
+def _segment(lines: list[str], node: ast.expr | ast.stmt) -> str:
+    """The text of a node, its first line without its indentation."""
+    end = node.end_lineno or node.lineno
+    pieces = [line.encode("utf-8", "surrogatepass") for line in lines[node.lineno - 1 : end]]
+    pieces[-1] = pieces[-1][: node.end_col_offset]
+    pieces[0] = pieces[0][node.col_offset :]
+    return b"".join(pieces).decode("utf-8", "replace")
 
 
 def _with_around(run: Run) -> Iterator[tuple[ast.stmt, tuple[ast.AST, ...]]]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from rearview.instrument.calls import DELAYED, bodies, heads, within
 
-_BUILTINS = frozenset({"enumerate", "zip", "iter", "map", "filter"})
+_BUILTINS = frozenset({"enumerate", "zip", "iter"})
 _PASS_ON = frozenset({"tqdm", "tqdm_notebook", "track", "islice"})
-"""What takes one item at a time, hands it on at once, and never looks ahead: a loop inside is driven by the `for` around. The builtins
-only by their bare names: `pool.map` takes all items at once."""
+"""What takes one item at a time, hands it on at once as it is, and never looks ahead: a loop inside is driven by the `for` around. Not
+`map`: it calls a function with what a skipped loop yields in the place of an item."""
 
 
 @dataclass(frozen=True, slots=True)
