@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from rearview.instrument.admissible import Admissible
 from rearview.instrument.calls import Calls, bodies, first_line, last_line, name_given, statements
 from rearview.instrument.matching import Difference, Matching, Run
-from rearview.instrument.modules import Modules, only_definitions
+from rearview.instrument.modules import Modules, only_definitions, reachable
 from rearview.instrument.place_at import lines_of
 from rearview.instrument.scopes import used
 
@@ -112,14 +112,19 @@ def added(
     return _found(matching.runs, Calls(later), current.removeprefix("\ufeff"), file)
 
 
-def added_in_project(recorded: Mapping[str, str], current: Mapping[str, str]) -> Added | Changed:
-    """Compare the Python files of a recorded version with the current ones. New files count if an added import reaches them."""
+def added_in_project(recorded: Mapping[str, str], current: Mapping[str, str], entry: str | None = None) -> Added | Changed:
+    """Compare the Python files of a recorded version with the current ones. New files count if an added import reaches them.
+
+    With `entry`, the file that the run began with, files that it reaches by no import are not looked at: another script of the project
+    may change as it likes.
+    """
+    looked_at = reachable(recorded, entry) if entry is not None and entry in recorded else set(recorded)
     modules = Modules(current)
     new = {path for path in current if path not in recorded and path.endswith(".py")}
     helpers = frozenset(name for path in new for name in modules.names(path))
     found = Added()
     files: dict[str, str] = {}
-    for path in sorted(recorded):
+    for path in sorted(looked_at):
         if not path.endswith(".py"):
             continue
         if path not in current:

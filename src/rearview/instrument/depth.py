@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rearview.instrument.calls import bodies, first_line, last_line, statements
+from rearview.instrument.modules import reachable
+from rearview.instrument.places import MAIN, NEST, UNKNOWN, Place
 from rearview.instrument.program import Part, Program
-from rearview.instrument.walking import MAIN, NEST, UNKNOWN, Walk
+from rearview.instrument.walking import Walk
 
 ANY_LOOP = "*"
 
@@ -46,10 +48,20 @@ class Depth:
 
 def depths(files: Mapping[str, str], probes: Sequence[tuple[str, int]], entry: str | None = None) -> list[Depth]:
     """For each (file, line) where its statement runs. `entry`: the file that the run began with; None: it may be any of them."""
-    program = Program(files)
+    program = _program(files, {file for file, _ in probes}, entry)
     walk = Walk(program)
     walk.run(entry)
     return [_depth(program, walk, file, line) for file, line in probes]
+
+
+def _program(files: Mapping[str, str], probed: set[str], entry: str | None) -> Program:
+    """What can be part of the program: what its first file reaches; everything, if modules are found by names that are computed."""
+    if entry is not None and entry in files:
+        reached = probed | reachable(files, entry)
+        program = Program({path: text for path, text in files.items() if path in reached})
+        if not program.dynamic:
+            return program
+    return Program(files)
 
 
 def _depth(program: Program, walk: Walk, file: str, line: int) -> Depth:
@@ -78,7 +90,7 @@ def _depth(program: Program, walk: Walk, file: str, line: int) -> Depth:
     return depth
 
 
-def _of_place(place: tuple[object, ...], walk: Walk, where: str) -> Depth:
+def _of_place(place: Place, walk: Walk, where: str) -> Depth:
     kind = place[0]
     if kind == UNKNOWN:
         return Depth(whole=True, why=f"{where} may be called from anywhere")

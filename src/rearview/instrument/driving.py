@@ -28,6 +28,8 @@ class Driven:
     field: str
     place: int | None
     """In a field that is a list."""
+    held: bool = False
+    """A variable holds it too: leaving the `for` by `break` does not let go of it."""
 
     def put(self, expression: ast.expr) -> None:
         """Put another expression in the place of the call."""
@@ -41,13 +43,14 @@ def driven_loops(scope: list[ast.stmt], is_loop: Callable[[ast.Call], bool]) -> 
     """The loops that `for` statements of one scope drive; `scope` has all of its statements."""
     drivers = [one for one in scope if isinstance(one, ast.For) and not _yields(one)]
     for statement in drivers:
+        held = any(isinstance(one, ast.NamedExpr) for one in ast.walk(statement.iter))
         for call, holder, field, place in _loops_in(statement, "iter", None, is_loop):
-            yield Driven(statement, call, holder, field, place)
+            yield Driven(statement, call, holder, field, place, held)
     for name in _only_driving(scope, drivers):
         driver = next(one for one in drivers if _driven(one.iter, name))
         for maker, made in _makers(scope, name):
             for call, holder, field, place in _loops_in(maker, made, None, is_loop):
-                yield Driven(driver, call, holder, field, place)
+                yield Driven(driver, call, holder, field, place, held=True)
 
 
 def _loops_in(

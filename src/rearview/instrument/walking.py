@@ -1,28 +1,31 @@
 """A walk through a program in the order in which it runs, keeping track of what loops are open. Used by `depth`, which says what for.
 
-A *place* is what may be going on when a statement runs: outside of `rv.checkpointing` or inside it, with so many main loops behind
-(from three on they are not told apart); in an iteration of a main loop, before or behind its first nested loop; in a nested loop; or
-unknown. Branches join, loops repeat until nothing new comes, calls of project functions are walked into. Pure.
+Branches join, loops repeat until nothing new comes, calls of project functions are walked into; from three main loops on they are not
+told apart. Pure.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
-from typing import Any
 
-from rearview.instrument.calls import Calls, name_given, within
+from rearview.instrument.calls import Calls, bodies, name_given, statements, within
 from rearview.instrument.driving import driven_loops, scopes
+from rearview.instrument.places import (
+    ANYWHERE,
+    IN,
+    MAIN,
+    NEST,
+    NOWHERE,
+    OUT,
+    START,
+    UNKNOWN,
+    Places,
+    by_kind,
+    in_skip_block,
+    outside,
+)
 from rearview.instrument.program import Part, Program
-
-OUT, IN, MAIN, NEST, UNKNOWN = "out", "in", "main", "nest", "unknown"
-
-Place = tuple[Any, ...]
-Places = frozenset[Place]
-
-START: Places = frozenset([(OUT, 0)])
-ANYWHERE: Places = frozenset([(UNKNOWN,)])
-NOWHERE: Places = frozenset()
 
 _MOST = 3
 _CONSUME = frozenset({"sum", "list", "tuple", "set", "dict", "sorted", "max", "min", "any", "all", "frozenset", "join", "fsum"})
@@ -53,20 +56,22 @@ class Walk:
 
     def run(self, entry: str | None) -> None:
         """Walk from the file that the run began with, or from each."""
-        bodies = self._program.bodies
-        cells = sorted(path for path in bodies if path.startswith("cells/"))
-        self.entry = {entry} if entry in bodies else set(bodies)
-        if cells and entry not in bodies:
+        files = self._program.bodies
+        cells = sorted(path for path in files if path.startswith("cells/"))
+        self.entry = {entry} if entry in files else set(files)
+        if cells and entry not in files:
             self.entry = set(cells)
             places = START
             for path in cells:  # one program, in pieces
-                places = self.part(bodies[path], places)
+                places = self.part(files[path], places)
         else:
             for path in sorted(self.entry):
-                self.part(bodies[path], START)
+                self.part(files[path], START)
         for part in self._program.parts:
             if part.anywhere:
                 self.part(part, ANYWHERE)
+            elif self._program.dynamic and self.drives(part) and id(part.node.body[0]) not in self.places:
+                self.strange = self.strange or f"`{part.name}`, which has a loop, may be called by a name that the program computes"
 
     def drives(self, part: Part) -> bool:
         """Whether a function has a loop of the record, or the checkpointing, in its own text."""
@@ -85,6 +90,8 @@ class Walk:
             for one in driven_loops(scope, is_loop):
                 self.drivers.setdefault(id(one.statement), []).append(one.call)
                 driven.add(id(one.call))
+                if one.held and _can_be_cut_short(one.statement, scope):
+                    self.strange = f"{path}:{one.call.lineno}: a variable holds this loop, so it stays open when it is left early"
             for statement in scope:
                 entered = statement.items if isinstance(statement, ast.With | ast.AsyncWith) else []
                 driven.update(id(item.context_expr) for item in entered if file.calls.called(item.context_expr) == "checkpointing")
@@ -101,7 +108,7 @@ class Walk:
         """Go through a loop of the record. Gives the places behind it, and those from which the function is left."""
         name = name_given(calls[0]) if len(calls) == 1 else None
         ends, lefts = NOWHERE, NOWHERE
-        for kind, some in _by_kind(places):
+        for kind, some in by_kind(places):
             if kind == OUT:
                 end, left = self.repeat(some, body)
             elif kind == UNKNOWN:
@@ -136,10 +143,10 @@ class Walk:
     def checkpointing(self, places: Places, body: Callable[[Places], tuple[Places, Places]]) -> tuple[Places, Places]:
         """Go through what is inside `with rv.checkpointing`."""
         ends, lefts = NOWHERE, NOWHERE
-        for kind, some in _by_kind(places):
+        for kind, some in by_kind(places):
             if kind == OUT:
                 end, left = body(frozenset((IN, place[1]) for place in some))
-                end, left = _outside(end), _outside(left)
+                end, left = outside(end), outside(left)
             else:
                 end, left = body(some)
             if kind == UNKNOWN:
@@ -224,7 +231,7 @@ class _Body:
             return self.statements(statement.orelse, places)
         places = self._expression(statement.test, places)
         if _steps_into(statement.test):
-            self.statements(statement.body, frozenset(_in_skip_block(place) for place in places))
+            self.statements(statement.body, frozenset(in_skip_block(place) for place in places))
         one, left = self.statements(statement.body, places)
         other, also = self.statements(statement.orelse, places)
         return one | other, left | also
@@ -349,26 +356,25 @@ class _Body:
         return self._walk.repeat(places, body)[0]
 
 
-def _by_kind(places: Places) -> list[tuple[str, Places]]:
-    kinds = sorted({place[0] for place in places})
-    return [(kind, frozenset(place for place in places if place[0] == kind)) for kind in kinds]
-
-
-def _outside(places: Places) -> Places:
-    return frozenset((OUT, place[1]) if place[0] == IN else place for place in places)
-
-
-def _in_skip_block(place: Place) -> Place:
-    """A block that may be put back: its statements count as those of a nested loop; outside of the main loop nothing is known."""
-    return (NEST, place[1], None) if place[0] in (MAIN, NEST) else (UNKNOWN,)
-
-
 def _steps_into(test: ast.expr) -> bool:
     return any(isinstance(one, ast.Attribute) and one.attr == "step_into" for one in ast.walk(test))
 
 
 def _is_main_guard(test: ast.expr) -> bool:
     return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
+
+
+def _can_be_cut_short(loop: ast.For, scope: list[ast.stmt]) -> bool:
+    """Whether a `for` statement may be left before its end with its function going on."""
+    pending = list(loop.body)
+    while pending:
+        one = pending.pop()
+        if isinstance(one, ast.Break):
+            return True
+        if not isinstance(one, ast.For | ast.AsyncFor | ast.While | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            pending.extend(inner for body in bodies(one) for inner in body)
+    caught = [one for one in scope if isinstance(one, ast.Try | ast.TryStar)]
+    return any(inner is loop for one in caught for inner in statements(one.body))
 
 
 def _named(node: ast.AST, calls: Calls) -> str | None:

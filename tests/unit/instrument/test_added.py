@@ -234,6 +234,16 @@ def test_several_files_and_a_new_one() -> None:
     assert all(result.groups[log.group].file == log.file for log in result.logs)
 
 
+def test_another_script_of_the_project_may_change() -> None:
+    before = {**PROJECT, "plot.py": "x = 1\n"}
+    now = {**before, "plot.py": "x = 2\n", "train.py": before["train.py"] + "rv.log('x', x)\n"}
+    assert isinstance(added_in_project(before, now), Changed)
+    result = added_in_project(before, now, "train.py")
+    assert isinstance(result, Added)
+    assert result.names == ("x",)
+    assert isinstance(added_in_project(before, {**before, "pkg/model.py": "def f(): return 2\n"}, "train.py"), Changed)
+
+
 def test_a_new_file_that_does_something() -> None:
     script = PROJECT["train.py"] + "import probes\nrv.log('n', probes.f())\n"
     now = {**PROJECT, "train.py": script, "probes.py": "import os\nos.remove('x')\n"}

@@ -210,6 +210,28 @@ def test_loops_that_cannot_be_followed(text: str) -> None:
     check({"train.py": text})
 
 
+def test_files_that_the_program_does_not_reach_do_not_matter() -> None:
+    check({
+        "train.py": "import rearview as rv\nwith rv.checkpointing():\n    for e in rv.loop('e', []):\n        x = 1  # @ before\n",
+        "other.py": "import rearview as rv\nconsume(rv.loop('e', []))\n",
+        "broken.py": "def f(:\n",
+    }, "train.py")  # fmt: skip
+
+
+def test_a_loop_in_what_is_called_by_a_computed_name() -> None:
+    check({
+        "train.py": "import rearview as rv, importlib\ntask = importlib.import_module(name)\nwith rv.checkpointing():\n"
+        "    for e in rv.loop('e', []):\n        task.run()\n        x = 1  # @ whole\n",
+        "task.py": "import rearview as rv\ndef run():\n    for s in rv.loop('s', []):\n        pass\n",
+    }, "train.py")  # fmt: skip
+
+
+def test_a_loop_that_a_variable_holds_stays_open_when_it_is_left_early() -> None:
+    text = "import rearview as rv\nwith rv.checkpointing():\n    held = enumerate(rv.loop('e', []))\n    for e in held:\n        {}\n"
+    check({"train.py": text.format("x = 1  # @ before")})
+    check({"train.py": text.format("x = 1  # @ whole\n        if x: break")})
+
+
 def test_a_file_that_is_no_python() -> None:
     (depth,) = depths({"a.py": "x = 1\n", "b.py": "def f(:\n"}, [("a.py", 1)])
     assert depth.whole
