@@ -57,6 +57,8 @@ class ReplayRecorder(Recorder):
         self.kept = KeptBoundaries(*_manifests(self.origin, unit.run, str(self.process)))
         first = unit.first or unit.last
         block = first[0] if first else 0
+        if first is not None and first[1] == 0 and unit.start is not None and unit.start.endswith("-iteration"):
+            block -= 1  # the state is that at the end of the main block before: its loop is come to first
         comparing: Any = Comparing(self, self.kept, first_block=block, ended=self._iteration_ended, began=self._main_begins)
         keeping: Keeping = comparing  # what loops ask of it
         self.keeping = keeping
