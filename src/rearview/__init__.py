@@ -9,7 +9,8 @@ import atexit as _atexit
 import os as _os
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from rearview.api import arg, background, checkpoint, checkpointing, dataframe, log, loop, resume, run, runs, skip_block, sql
+import rearview.replay as _replay  # noqa: F401 (loaded first: once it is, importing from it does not bind its name over that of the function)
+from rearview.api import arg, background, checkpoint, checkpointing, dataframe, log, loop, replay, resume, run, runs, skip_block, sql
 from rearview.errors import RearviewError
 
 if _TYPE_CHECKING:
@@ -18,7 +19,7 @@ if _TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "AdaptivePeriod", "RearviewError", "__version__", "arg", "background", "checkpoint", "checkpointing", "dataframe", "log", "loop",
-    "resume", "run", "runs", "skip_block", "sql",
+    "replay", "resume", "run", "runs", "skip_block", "sql",
 ]  # fmt: skip
 
 

@@ -164,6 +164,29 @@ def dataframe(*names: str, where: str | None = None, as_: str | None = None, pro
         return _as(table, as_)
 
 
+def replay(
+    *names: str, where: str | None = None, run: str | None = None, only: str | None = None, at: str | None = None,
+    expression: str | None = None, before: bool = False, workers: int | None = None, from_start: bool = False, isolate: bool = False,
+    as_: str | None = None, provenance: bool = False,
+) -> Any:  # fmt: skip
+    """Fill the columns of log statements that were added since, and give the table: `rv.replay("grad_norm")`.
+
+    Calling it is the agreement to its plan. Without names: every statement that was added. `where`, `run` and `only`
+    (`"epoch=10..20"`) choose; `at="train.py:42", expression="norm(net)"` asks without editing.
+    """
+    from rearview.replay import asking
+
+    store = _recording_store()
+    filled = asking.replay(
+        *names, where=where, run=run, only=only, at=at, expression=expression, before=before, workers=workers, from_start=from_start,
+        isolate=isolate, store=store,
+    )  # fmt: skip
+    with _catalog() as catalog:
+        table = catalog.table(filled, where=where, provenance=provenance)
+        _say_notes(table.notes)
+        return _as(table, as_)
+
+
 def sql(query: str, *, as_: str = "rows") -> Any:
     """Rows of one SELECT over the views runs, logs, loops, args, checkpoints, replayed and wide, as a list of dicts."""
     with _catalog() as catalog:

@@ -5,7 +5,7 @@ A program is text in which the statements of hindsight end with `#?`: the record
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import struct
 import subprocess
@@ -15,12 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rearview.catalog.catalog import Catalog
+from rearview.replay import asking
+from rearview.store import layout
 from tests.conftest import environment
 
 MARK = "#?"
 
-Rows = dict[tuple[Any, ...], Any]
-"""(process, path, name, ordinal) -> value."""
+Rows = dict[tuple[Any, ...], list[Any]]
+"""(process, path as people see it, name, ordinal) -> values: two iterations may be called alike."""
 
 
 def recorded_text(text: str) -> str:
@@ -57,42 +60,49 @@ class Story:
 
     def record(self, *, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run it as it was."""
-        return self._run(self.project, ["run", self.script, *self.args], check=check)
+        return self._run(self.project, [self.script, *self.args], check=check)
 
     def truth(self, *names: str) -> Rows:
         """What the statements would have logged."""
         truth = self.folder / "truth"
         if self.fresh:
-            self._run(truth, ["run", self.script, *self.args], check=True)
+            self._run(truth, [self.script, *self.args], check=True)
             self.fresh = False
         return self.rows(truth, *names)
 
     def ask(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         """Add the statements, and replay."""
         self.write(self.project, probed=True)
-        done = self._run(self.project, ["replay", *words, "--yes"], check=False)
+        done = self.cli("replay", *words, "--yes", check=False)
         assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
+
+    def fill(self, *names: str, **options: Any) -> None:
+        """The same without the command: quicker."""
+        self.write(self.project, probed=True)
+        with contextlib.chdir(self.project):
+            asking.replay(*names, store=layout.open_store(self.project / ".rearview"), **options)
 
     def rows(self, project: Path, *names: str) -> Rows:
         """What the table has of some names, bit for bit."""
         listed = ", ".join(f"'{name}'" for name in names)
-        done = self._run(project, ["sql", f"select process, path, value_name, ordinal, value_type, value_float, value_int, value_text from logs where value_name in ({listed})", "--json"], check=True)
+        columns = "process, path, value_name, ordinal, value_type, value_float, value_int, value_text"
         rows: Rows = {}
-        for row in json.loads(done.stdout)["rows"]:
+        with Catalog(layout.open_store(project / ".rearview"), timeout_s=60) as catalog:
+            found = catalog.sql(f"select {columns} from logs where value_name in ({listed})").dicts()
+        for row in found:
             key = (row["process"], str(row["path"]), row["value_name"], row["ordinal"])
-            assert key not in rows, f"twice in the table: {key}"
-            rows[key] = _bits(row)
-        return rows
+            rows.setdefault(key, []).append(_bits(row))
+        return {key: sorted(values, key=repr) for key, values in rows.items()}
 
     def cli(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """A command in the recorded project."""
-        return self._run(self.project, list(words), check=check)
+        return self._run(self.project, ["-m", "rearview", *words], check=check)
 
     def _run(self, project: Path, words: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
         environ = {**environment(None), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "REARVIEW_QUIET": "1", **self.env}
         done = subprocess.run(
-            [sys.executable, "-m", "rearview", *words], cwd=project, env=environ, capture_output=True, text=True, timeout=300
+            [sys.executable, *words], cwd=project, env=environ, capture_output=True, text=True, timeout=300
         )
         if check:
             assert done.returncode == 0, f"{words}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
