@@ -19,7 +19,7 @@ from rearview.record.changes import Changes
 from rearview.record.staging import Arena
 from rearview.state import tree as trees
 from rearview.state import visible
-from rearview.state.digests import root_digests
+from rearview.state.digests import Outlines, root_digests
 from rearview.store import direct, manifests, objects
 from rearview.store.layout import Store
 from rearview.store.manifests import Buffer, Manifest
@@ -30,8 +30,10 @@ SECOND_ROOM = 64 << 20
 """The second part of a checkpoint may take this much beside the first."""
 _MARGIN = 256 << 20
 _SAMPLE = 4096
-_COMPARED_WHOLE = 64 << 20
+_COMPARED_WHOLE = 16 << 20
 """So much is compared byte by byte with the first part of a checkpoint: a few milliseconds."""
+_FOLLOWS_S = 0.05
+"""So long the second part may take to follow the first before that is written: taken alone, it does not wait for the interpreter."""
 
 
 Files = Callable[[Callable[[bytes], str]], list[Any]]
@@ -72,6 +74,8 @@ class Job:
     seen: dict[Any, tuple[visible.Range, bytes]] = field(default_factory=dict)
     """Buffer key -> which part of it tensors show, and the digest of that part, if it is not all of it."""
     done: threading.Event = field(default_factory=threading.Event)
+    followed: threading.Event = field(default_factory=threading.Event)
+    """The second part was taken, or nobody waits for it any more."""
     written: bool = False
 
 
@@ -89,6 +93,7 @@ class Materializer:
         self._thread: threading.Thread | None = None
         self._last: Job | None = None
         self._packer: Packer | None = None
+        self._alike = Alike()
         self.said_memory = False
 
     # -- on the training thread ----------------------------------------------------------------------------------------
@@ -182,6 +187,10 @@ class Materializer:
         return size_bytes <= 0 or available is None or size_bytes + _MARGIN < available
 
     def _hand_over(self, job: Job) -> None:
+        if job.manifest.part != boundaries.BLOCK:
+            job.followed.set()
+        if job.first is not None:
+            job.first.followed.set()
         self._last = job
         self._start()
         self._jobs.put(job)
@@ -193,12 +202,17 @@ class Materializer:
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Until what is being written is written."""
-        return self._last is None or self._last.done.wait(timeout_s)
+        if self._last is None:
+            return True
+        self._last.followed.set()
+        return self._last.done.wait(timeout_s)
 
     def rest(self) -> None:
         """Finish what is being written and end the thread. The next checkpoint starts it again."""
         thread, self._thread = self._thread, None
         if thread is not None:
+            if self._last is not None:
+                self._last.followed.set()
             self._jobs.put(None)
             thread.join()
 
@@ -217,6 +231,7 @@ class Materializer:
                 if callable(job):
                     job()
                     continue
+                job.followed.wait(_FOLLOWS_S)
                 try:
                     self._write(job)
                 except Exception as problem:  # noqa: BLE001 (whoever takes the next checkpoint is told)
@@ -241,7 +256,7 @@ class Materializer:
                 tree = trees.encode(job.captured.tree)
                 key = objects.put(self.store, tree, durable=True)
                 files = job.files(lambda data: objects.put(self.store, data, durable=True))
-                roots = described(job.captured, entries, job.seen)
+                roots = described(job.captured, entries, job.seen, self._alike.outlines(job.captured))
                 stats = {
                     **job.manifest.stats,
                     "stall_s": job.stall_s,
@@ -267,7 +282,7 @@ class Materializer:
     def _entries(self, job: Job, packer: Packer) -> tuple[list[Buffer], list[list[ChunkRef]]]:
         entries, every = [], []
         captured = job.captured
-        wheres = [] if job.is_second else captured.places.several(captured.buffer_nodes)
+        wheres = self._alike.wheres(captured)
         spans = visible.of_buffers(captured.tree)
         for k, buffer in enumerate(captured.buffers):
             entry: Buffer | None = None
@@ -287,7 +302,7 @@ class Materializer:
             if entry is None:
                 constant = k in job.expected or buffer.constant_hint
                 chunks = tuple(ref.digest.hex() for ref in refs)
-                entry = Buffer(buffer.nbytes, buffer_digest(refs), constant, wheres[k] if wheres else buffer.where, chunks)
+                entry = Buffer(buffer.nbytes, buffer_digest(refs), constant, wheres[k], chunks)
             every.append(refs)
             entries.append(entry)
         return entries, every
@@ -321,11 +336,39 @@ def _let_go(job: Job) -> None:
             buffer.release()
 
 
-def described(captured: Any, entries: Sequence[Buffer], seen: Seen) -> dict[str, Any]:
+class Alike:
+    """What captures of one shape have in common: how memory is called, and most of what is hashed of a tree."""
+
+    def __init__(self) -> None:
+        self._token: object = None
+        self._outlines: Outlines | None = None
+        self._wheres: list[str] = []
+
+    def _of(self, captured: Any) -> bool:
+        """Whether there is a shape; what was known of another one is forgotten."""
+        shape = captured.shape
+        if shape is not None and shape.token is not self._token:
+            self._token, self._outlines, self._wheres = shape.token, Outlines(shape.nodes, shape.roots), []
+        return shape is not None
+
+    def outlines(self, captured: Any) -> Outlines | None:
+        """For its digests."""
+        return self._outlines if self._of(captured) else None
+
+    def wheres(self, captured: Any) -> list[str]:
+        """How each buffer is called."""
+        known = self._wheres if self._of(captured) else []
+        wheres = [*known, *captured.places.several(captured.buffer_nodes[len(known) :])]
+        if captured.shape is not None and not known:
+            self._wheres = wheres[: captured.shape.buffers]
+        return wheres
+
+
+def described(captured: Any, entries: Sequence[Buffer], seen: Seen, outlines: Outlines | None = None) -> dict[str, Any]:
     """The roots of a state for its manifest: what each is called, its digest, how large it is, of which kind."""
     parts = [seen.get(buffer.key) for buffer in captured.buffers]
     memory = [part[1] if part is not None else bytes.fromhex(entry.digest) for part, entry in zip(parts, entries, strict=True)]
-    digests = root_digests(captured.tree, memory)
+    digests = root_digests(captured.tree, memory, outlines=outlines)
     sizes = captured.sizes()
     return {
         "/".join(str(part) for part in key): [digest, sizes.get(key, 0), captured.tree.nodes[captured.tree.roots[key]][0]]

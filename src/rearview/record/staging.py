@@ -25,7 +25,6 @@ _GROWTH = 4
 _TOUCHED = 32 << 20
 """At once: the program is not kept from its own memory for long."""
 _LARGE = 1 << 20
-_FEW_THREADS = 2
 _POPULATE_WRITE = 23
 
 
@@ -33,6 +32,8 @@ class Buffer(Protocol):
     """Live memory, as `state` describes it."""
 
     nbytes: int
+    address: int
+    """Where it is; 0 on another device, or if nobody knows."""
 
     def tensor(self) -> Any:
         """The bytes as a tensor; None without torch."""
@@ -134,44 +135,50 @@ def copy(buffers: Sequence[Buffer], arena: Arena) -> list[memoryview]:
     room = arena.room(total)
     base = arena.address()
     torch = sys.modules.get("torch")
-    many_threads = torch is not None and torch.get_num_threads() > _FEW_THREADS
-    memcpy = _memcpy()
+    several_threads = torch is not None and torch.get_num_threads() > 1
+    memcpy, quick_memcpy = _of_c("memcpy"), _of_c("memcpy", held=True)
     views = []
     for buffer, at in zip(buffers, offsets, strict=True):
-        size = buffer.nbytes
+        size, address = buffer.nbytes, buffer.address
         view = room[at : at + size]
         views.append(view)
         if size == 0:
             continue
-        source = buffer.tensor() if torch is not None else None
-        if source is None:
-            view[:] = buffer.memory()
-        elif source.device.type != "cpu" or (many_threads and size >= _LARGE):
+        if address and size < _LARGE:
+            quick_memcpy(base + at, address, size)
+        elif address and not several_threads:
+            memcpy(base + at, address, size)
+        elif torch is not None and (source := buffer.tensor()) is not None:
             arena.tensor()[at : at + size].copy_(source)
         else:
-            memcpy(base + at, source.data_ptr(), size)
+            view[:] = buffer.memory()
     return views
 
 
 def same(buffer: Buffer, copied: memoryview) -> bool:
     """Whether a buffer of this machine still holds what was copied from it. The C library compares: a view would go byte by byte."""
-    if buffer.nbytes != copied.nbytes:
+    size = buffer.nbytes
+    if size != copied.nbytes:
         return False
-    compare = ctypes.CDLL(None).memcmp
-    compare.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
-    live = buffer.memory()
-    return buffer.nbytes == 0 or compare(_address(live), _address(copied), buffer.nbytes) == 0
+    if size == 0:
+        return True
+    return bool(_of_c("memcmp", held=size < _LARGE)(buffer.address or _address(buffer.memory()), _address(copied), size) == 0)
 
 
 def _address(view: memoryview) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(view))
 
 
-def _memcpy() -> Any:
-    """The C library's, without the interpreter's lock. With few threads it is as quick as torch's copy, and waits for none of them."""
-    function = ctypes.CDLL(None).memcpy
+@functools.cache
+def _of_c(name: str, *, held: bool = False) -> Any:
+    """A function of the C library over two addresses and a size.
+
+    `held`: with the interpreter's lock. What takes microseconds is sooner done than the lock is had again from a thread that computes.
+    """
+    library = ctypes.PyDLL(None) if held else ctypes.CDLL(None)
+    function = getattr(library, name)
     function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
-    function.restype = ctypes.c_void_p
+    function.restype = ctypes.c_void_p if name == "memcpy" else ctypes.c_int
     return function
 
 

@@ -13,7 +13,7 @@ from rearview.record.staging import PAGE, SMALL, Arena
 
 def live(data: bytes) -> SimpleNamespace:
     memory = bytearray(data)
-    return SimpleNamespace(nbytes=len(memory), tensor=lambda: None, memory=lambda: memoryview(memory))
+    return SimpleNamespace(nbytes=len(memory), address=0, tensor=lambda: None, memory=lambda: memoryview(memory))
 
 
 def test_copies_are_equal_and_large_ones_begin_at_a_page() -> None:
