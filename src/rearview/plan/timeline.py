@@ -33,6 +33,8 @@ class Boundary:
     """How the loop ended that was left here: the nested one, or for an iteration the main one."""
     loop: str | None = None
     """The nested loop that was left."""
+    lacks: tuple[str, ...] = ()
+    """What of the program's state it does not hold, by name."""
 
     @property
     def place(self) -> Place:

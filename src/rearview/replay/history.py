@@ -14,6 +14,7 @@ from typing import Any
 from rearview.errors import Damaged
 from rearview.model import MAIN_PROCESS, RunId
 from rearview.plan.timeline import BLOCK, ITERATION, Boundary, History, MainBlock
+from rearview.state.take.histories import PENDING
 from rearview.store import frames, manifests, objects
 from rearview.store.encoding import decode
 from rearview.store.journal import parts_of
@@ -252,7 +253,8 @@ def _boundaries(store: Store, group: Checkpoint, numbers: Mapping[Key, int]) -> 
     whole = group.whole and not group.thinned and objects.path_of(store, first.tree).is_file()
     loop = str(first.path[-1][0]) if group.part == BLOCK else None
     size = sum(one.size_bytes for one in group.members)
-    return [Boundary(str(first.name), group.part, number, int(first.path[outside][2]), size, whole, first.ending, loop)]
+    lacks = tuple(str(row[0]) for row in first.missing if row[2] != PENDING)  # a tensor's value is there, if not its history
+    return [Boundary(str(first.name), group.part, number, int(first.path[outside][2]), size, whole, first.ending, loop, lacks)]
 
 
 # -- together ------------------------------------------------------------------------------------------------------------

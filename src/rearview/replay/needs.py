@@ -1,16 +1,22 @@
-"""Where the statements of a question run, and what they read: from the program's text to what a plan must cover.
+"""Where the statements of a question run, and what they read: from the program's text to what a plan must cover. Pure.
 
 A statement whose depth cannot be told may run anywhere; one that reads what a stored state does not hold is not answered from it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 
-from rearview.instrument import depth
+from rearview.instrument import needs
 from rearview.instrument.depth import Depth
+from rearview.instrument.program import Program
+from rearview.instrument.reads import Reads, reads
 from rearview.plan.scans import Need
+from rearview.plan.timeline import History
 from rearview.replay.query import Question
+
+_WORD = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,20 +25,55 @@ class Found:
 
     need: Need
     notes: tuple[str, ...] = ()
-    """Why it could not be told where a statement runs."""
+    """Why everything is run, a sentence each."""
+    from_start: bool = False
+    """Only a run from the program's start, in one piece, gives the values."""
     reads: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Name -> the variables that its statements read."""
+    anything: bool = False
+    """A statement may read anything."""
 
 
 def of(question: Question) -> Found:
     """Where a question's statements run."""
-    program = question.statements.program()
-    entry = question.run.filename if question.run.filename in program else None
-    every = depth.depths(program, [(log.file, log.line) for log in question.logs], entry)
-    together = depth.union(every)
-    notes = [f"{log.text}: {one.why}: everything is run" for log, one in zip(question.logs, every, strict=True) if one.whole and one.why]
-    return Found(need_of(together), tuple(dict.fromkeys(notes)))
+    files = question.statements.program()
+    entry = question.run.filename if question.run.filename in files else None
+    found = needs.needs(files, replace(question.statements.added, logs=question.logs), entry)
+    notes = []
+    if found.from_start:
+        notes.append(f"{found.why}: everything is run from the start")
+    elif found.depth.whole:
+        notes.append(f"{found.depth.why or 'where a statement runs cannot be told'}: everything is run")
+    every = _reads(question, files)
+    by_name = {name or "": frozenset(one.names | {word for _, word in one.elsewhere}) for name, one in every}
+    return Found(need_of(found.depth), tuple(notes), found.from_start, by_name, any(one.unknown for _, one in every))
 
 
 def need_of(found: Depth) -> Need:
     """What a plan must cover for a statement that runs there."""
     return Need(found.prefix, found.before, found.after, found.nested, found.suffix, found.whole)
+
+
+def _reads(question: Question, files: dict[str, str]) -> list[tuple[str | None, Reads]]:
+    program = Program(files)
+    found = []
+    for log in question.logs:
+        place = question.statements.added.groups[log.group].place
+        found.append((log.name, reads(files, log.file, (place[0], place[2]), program)))
+    return found
+
+
+def lacking(found: Found, history: History) -> tuple[frozenset[str], list[str]]:
+    """The stored states that lack something which a statement reads, and a sentence about it."""
+    read = frozenset(word for words in found.reads.values() for word in words)
+    names: set[str] = set()
+    what: dict[str, None] = {}
+    for one in history.boundaries:
+        lacks = [where for where in one.lacks if found.anything or read.intersection(_WORD.findall(where))]
+        if lacks:
+            names.add(one.name)
+            what.update(dict.fromkeys(lacks))
+    if not what:
+        return frozenset(), []
+    some = ", ".join(list(what)[:5]) + (" and others" if len(what) > 5 else "")
+    return frozenset(names), [f"the stored states do not hold {some}, which a statement reads: they are not used, what makes it is run"]

@@ -21,7 +21,7 @@ from rearview.plan.scans import Need, Plan
 from rearview.plan.timeline import History
 from rearview.record import past
 from rearview.record.past import Past
-from rearview.replay import again, history, inputs, needs, pool, protection, query
+from rearview.replay import again, history, inputs, needs, notebooks, pool, protection, query
 from rearview.replay import environment as where
 from rearview.replay.conductor import Task
 from rearview.replay.pool import Program
@@ -88,7 +88,9 @@ class Prepared:
         """What the conductor runs. The probed source becomes a version here."""
         recorded = VersionId(str(self.known.version))
         statements = self.question.statements if self.question is not None else None
-        version = probed.derive(self.store, recorded, statements.files) if statements is not None else recorded
+        files = notebooks.lacking(self.store, self.run.run, recorded) if self.run.how in notebooks.KINDS else {}
+        files |= statements.files if statements is not None else {}
+        version = probed.derive(self.store, recorded, files) if files else recorded
         probes = statements.probes(self.question.logs) if statements is not None and self.question is not None else ()
         return Task(
             run=self.run.run, store=self.store, project=self.project, program=self._program(version), history=self.history,
@@ -103,11 +105,13 @@ class Prepared:
         wishes: dict[str, object] = {
             "arg": given if isinstance(given, dict) else {}, "name": None, "tags": [], "notes": None, "store": str(self.store.root),
             "version": version, "project": str(self.project), "whole": True,
+            **({"argv": facts.get("argv"), "orig_argv": facts.get("orig_argv")} if command.text else {}),
         }  # fmt: skip
         interpreter = [interpreter_of(self.known), *command.flags]
         return Program(
-            command.target, command.is_module, command.arguments, interpreter, self.environ, folder_of(self.project, facts), wishes
-        )
+            command.target, command.is_module, command.arguments, interpreter, self.environ, folder_of(self.project, facts), wishes,
+            command.text,
+        )  # fmt: skip
 
 
 def prepare(store: Store, project: Path, question: Question, ask: Ask) -> Prepared:
@@ -118,9 +122,10 @@ def prepare(store: Store, project: Path, question: Question, ask: Ask) -> Prepar
     if ask.only is not None:
         need = replace(need, only=query.only(ask.only, made.history))
     made.question, made.reads = question, found.reads
-    made.notes += found.notes
-    made.need = query.left_over(need, made.history, query.answered(store, question).values())
-    made.plan = made.on(scans.START if ask.from_start else scans.RESUME)
+    without, said = needs.lacking(found, made.history)
+    made.notes += [*found.notes, *said]
+    made.need = query.left_over(replace(need, lacking=without), made.history, query.answered(store, question).values())
+    made.plan = made.on(scans.START if ask.from_start or found.from_start else scans.RESUME)
     return made
 
 
@@ -137,7 +142,7 @@ def _base(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepared:
     facts = known.facts
     if known.version is None:
         raise UsageError(f"run {run.run} has no recorded source, and so cannot be replayed")
-    again.command_of(facts, later_too=True)
+    _refuse_without_text(store, run, known.version, again.command_of(facts, later_too=True).text)
     _refuse_ranks(run, facts)
     folder_of(project, facts)
     damaged: list[str] = []
@@ -161,6 +166,14 @@ def _base(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepared:
 def written(project: Path, known: Past) -> list[str]:
     """The absolute paths that the run wrote."""
     return [os.path.join(os.path.abspath(project), str(row[0])) for row in known.opened]
+
+
+def _refuse_without_text(store: Store, run: RunInfo, version: VersionId, text: str) -> None:
+    """What was no file can be run again if its text was recorded."""
+    if text == "cells" and not notebooks.executed(store, run.run, version):
+        raise UsageError(f"run {run.run} was an interactive session, whose lines are not recorded: use IPython, a notebook or a script")
+    if text in ("command", "stdin") and f"{text}.py" not in read.files(store, version):
+        raise UsageError(f"run {run.run} came through a pipe, and its source is not recorded: put it into a file")
 
 
 def _refuse_ranks(run: RunInfo, facts: Mapping[str, Any]) -> None:
