@@ -30,6 +30,13 @@ MAY_WRITE_FILES = {
     "catalog/tables/export.py": "a Parquet file the user named, whole or not there",
     "catalog/sealing/seal.py": "lines for DuckDB to read, in the store's tmp/; the segments made of them are published by atomic",
     "versions/read.py": "exports source to a folder the user named, never into the store",
+    "record/inputs.py": "a forked child tells its parent through a pipe",
+    "replay/protection.py": "a forked child tells its parent through a pipe",
+    "replay/sandbox_linux.py": "sets the names of user and group in a namespace, in /proc",
+    "replay/sandbox_layers.py": "gives a folder in scratch the mode of the one it stands for",
+    "replay/sandbox_owners.py": "copies files of others to scratch, where a replay may write them",
+    "replay/sandbox_copies.py": "makes the private work folder in scratch, where there are no overlays",
+    "replay/sandbox_files.py": "puts output files to an earlier state, in a sandbox where that alters nothing of the user's",
 }
 """Modules below the faces that write files. What `cli` writes are files the user named."""
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from rearview.store import atomic
 from rearview.store.layout import Store
 
 PREFIX = "replay-"
@@ -41,7 +42,8 @@ def stay(scratch: Path) -> None:
 def _hold(folder: Path) -> None:
     import fcntl
 
-    fd = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    atomic.claim(folder / _LOCK)
+    fd = os.open(folder / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_SH)
     except OSError:  # a file system without locks: the age of the folder must do
@@ -69,7 +71,7 @@ def _is_dead(folder: Path) -> bool:
     import fcntl
 
     try:
-        fd = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(folder / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return time.time() - folder.stat().st_mtime > _WITHOUT_LOCK_S
     except OSError:
