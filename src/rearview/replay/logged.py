@@ -201,6 +201,8 @@ class Recorded:
                 self.records[event.identity] = event
         self._moments: dict[str, list[tuple[int, int, int]]] | None = None
         self._iterations: dict[tuple[str, str], tuple[list[int], list[int]]] | None = None
+        self._around: dict[tuple[str, str], int] = {}
+        """(process, place) to the last position in earlier iterations of the loops around it."""
 
     def last_until(self, process: str, attempt: int, at: int) -> int:
         """The position of the last record that a process had logged at a moment of one of its attempts; 0 if there is none."""
@@ -219,12 +221,18 @@ class Recorded:
         """The position of the last record in earlier iterations of the loops around another record; 0 if there is none."""
         if self._iterations is None:
             self._iterations = self._by_iteration()
-        last = 0
-        for block, iteration in record.block.around(record.iteration):
-            iterations, positions = self._iterations.get((record.process, block.place), ([], []))
-            found = bisect_left(iterations, iteration)
-            last = max(last, positions[found - 1]) if found else last
-        return last
+        return self._earlier(record.process, record.block, record.iteration)
+
+    def _earlier(self, process: str, block: Block, iteration: int) -> int:
+        if block.parent is None or self._iterations is None:
+            return 0
+        key = (process, block.place)
+        around = self._around.get(key)
+        if around is None:
+            around = self._around[key] = self._earlier(process, block.parent, block.parent_iteration)
+        iterations, positions = self._iterations.get(key, ([], []))
+        found = bisect_left(iterations, iteration)
+        return max(around, positions[found - 1]) if found else around
 
     def _by_iteration(self) -> dict[tuple[str, str], tuple[list[int], list[int]]]:
         """(process, place) to the iterations that have records at any depth, and the last position up to each."""

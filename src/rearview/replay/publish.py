@@ -25,6 +25,9 @@ from rearview.store.manifests import Manifest, ManifestName
 from rearview.store.replays import Replay
 
 _OBJECT = re.compile(rb"xxh3-[0-9a-f]{32}")
+_NUMBER_BYTES = 9
+_AT_ONCE = 512
+"""Frames that go with one write call."""
 
 
 # Reading
@@ -124,7 +127,8 @@ class _Choosing:
         known = self.seen.get(record.identity)
         if known is None:
             self.seen[record.identity] = record.value
-            records.append(replace(record, at=max(position, self.recorded.last_before(record))))
+            record.at = max(position, self.recorded.last_before(record))
+            records.append(record)
         elif known != record.value:
             self.chosen.differing.add(record.name)
 
@@ -148,7 +152,8 @@ def now() -> str:
 
 
 def _keys(chosen: Chosen) -> set[str]:
-    return {key.decode() for records in chosen.records.values() for record in records for key in _OBJECT.findall(record.value)}
+    values = (record.value for records in chosen.records.values() for record in records if len(record.value) > _NUMBER_BYTES)
+    return {key.decode() for value in values for key in _OBJECT.findall(value)}
 
 
 def _copy_object(store: Store, sources: Iterable[Store], key: str) -> None:
@@ -184,6 +189,7 @@ class _Writer:
         self._names: dict[str, int] = {}
         self._blocks: set[str] = set()
         self._called: set[tuple[str, int]] = set()
+        self._waiting: list[bytes] = []
         self._rotate()
 
     def _rotate(self) -> None:
@@ -195,27 +201,34 @@ class _Writer:
 
     def record(self, record: Logged) -> None:
         """One record with the definitions it needs."""
-        if self._journal.is_full():
-            self._rotate()
-        out: list[bytes] = []
+        out = self._waiting
+        if len(out) >= _AT_ONCE:
+            self._flush()
+            if self._journal.is_full():
+                self._rotate()
         block = self._define(record.block, out)
         for around, iteration in record.block.around(record.iteration):
-            self._call(around, iteration, out)
+            if around.called:
+                self._call(around, iteration, out)
         name = self._name(record.name, out)
         head = (frames.RECORD, record.flags, name, block, record.iteration, record.ordinal, record.at)
         out.append(frames.RECORD_HEAD.pack(*head) + record.value)
-        self._journal.append(out)
+
+    def _flush(self) -> None:
+        """Nobody waits for single records: the replay is there when all of it is."""
+        if self._waiting:
+            self._journal.append(self._waiting)
+            self._waiting.clear()
 
     def leave(self, left: Left) -> None:
         """How a block ended, if anything is logged in it."""
         if left.block.place in self._numbers:
-            out: list[bytes] = []
-            block = self._define(left.block, out)
-            out.append(frames.LEAVE_HEAD.pack(frames.LEAVE, block, left.entries, left.ending, 0))
-            self._journal.append(out)
+            block = self._define(left.block, self._waiting)
+            self._waiting.append(frames.LEAVE_HEAD.pack(frames.LEAVE, block, left.entries, left.ending, 0))
 
     def close(self) -> None:
         """Nothing will be added."""
+        self._flush()
         self._journal.close()
 
     def _name(self, text: str, out: list[bytes]) -> int:

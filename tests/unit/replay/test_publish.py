@@ -163,6 +163,7 @@ def test_what_iterations_are_called(scene: Scene) -> None:
 
 def test_large_ones_are_written_in_parts_that_stand_alone(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "PART_FRAMES", 10)
+    monkeypatch.setattr(publish, "_AT_ONCE", 3)
     worker = scene.worker()
     for _ in worker.loop("fold", ["a", "b"]):
         for step in worker.loop("step", range(20)):
