@@ -236,8 +236,7 @@ class Reach:
         while nodes[-1].parent is not None:
             nodes.append(nodes[-1].parent)
         for one, kept in zip(nodes[::-1], self.manifest.loops, strict=False):
-            one.counts.clear()
-            one.counts.update(kept["counts"])
+            one.counts.update(kept["counts"])  # what a replay's own statements logged on the way stays counted
             one.entered.clear()
             one.entered.update(kept["entered"])
 
