@@ -6,12 +6,14 @@ PYTHON  ?= $(shell for python in python3 python3.12 python3.13 python3.14 python
              "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; break; }; done)
 TORCH   ?= torch==2.13.0
 WORKERS ?= 2
+# With what the programs of the corpus need: torchvision, gymnasium and the like.
+CORPUS_PYTHON ?= $(VENV)/bin/python
 PYTEST  ?= $(VENV)/bin/python -m pytest -n $(WORKERS)
 PIP      = $(VENV)/bin/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check unit other-pythons bench long wheel setup clean
+.PHONY: help demo test check unit other-pythons bench long corpus wheel setup clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
@@ -40,6 +42,10 @@ long: $(VENV)/.ready  ## the long reliability runs (hours); prints totals
 	REARVIEW_TEST_LONG=1 REARVIEW_TEST_KILLS=1000 REARVIEW_TEST_STATES=1000 REARVIEW_TEST_EXAMPLES=100000 \
 	REARVIEW_TEST_FUZZ=1000000 REARVIEW_TEST_FLIPS=100000 REARVIEW_TEST_WRITERS=24x50000 REARVIEW_TEST_RESUME_KILLS=30 \
 	$(PYTEST) --ignore=tests/docs
+
+corpus:  ## public programs with checkpoints added, killed and resumed; says what it needs
+	@test -n "$(CORPUS)" -a -n "$(MIRROR)" -a -n "$(WORK)" || { echo "say where the descriptions of the programs, their repositories and a scratch folder are: make corpus CORPUS=... MIRROR=... WORK=... [CORPUS_PYTHON=...] [PROGRAMS=\"word_lm dcgan\"]"; exit 1; }
+	@$(CORPUS_PYTHON) scripts/corpus.py --tools "$(CORPUS)" --mirror "$(MIRROR)" --work "$(WORK)" --python "$(CORPUS_PYTHON)" $(PROGRAMS)
 
 wheel: $(VENV)/.ready  ## build dist/*.whl and look at what is in it
 	rm -rf dist
