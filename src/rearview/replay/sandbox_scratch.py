@@ -19,8 +19,8 @@ _LOCK = "alive"
 _WITHOUT_LOCK_S = 3600.0
 """A folder without a lock is being made, or of an unknown kind: it is left alone for so long."""
 
-_held: list[int] = []
-"""Descriptors of the locks of this process: never closed, the system does that."""
+_held: dict[str, int] = {}
+"""Folder -> descriptor of its lock. A worker never closes it: the system does, however the process ends."""
 
 
 def make(store: Store, replay: str) -> Path:
@@ -42,6 +42,8 @@ def stay(scratch: Path) -> None:
 def _hold(folder: Path) -> None:
     import fcntl
 
+    if str(folder) in _held:
+        return
     atomic.claim(folder / _LOCK)
     fd = os.open(folder / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -49,7 +51,7 @@ def _hold(folder: Path) -> None:
     except OSError:  # a file system without locks: the age of the folder must do
         os.close(fd)
         return
-    _held.append(fd)
+    _held[str(folder)] = fd
 
 
 def clean(store: Store) -> list[Path]:
@@ -87,6 +89,9 @@ def _is_dead(folder: Path) -> bool:
 
 def remove(folder: Path) -> bool:
     """Remove a scratch folder with everything in it, also what overlays leave: folders that nobody may enter. Follows no link."""
+    held = _held.pop(str(folder), None)
+    if held is not None:
+        os.close(held)
     try:
         names = list(os.scandir(folder))
     except PermissionError:
