@@ -13,6 +13,7 @@ import random
 import sys
 import sysconfig
 import traceback
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,17 +36,45 @@ class Writer:
         self.logs = 0
         self.loops = 0
         self.functions = self.random.randint(1, 4)
+        self.lib: list[str] = []
+        """Another file, with the last functions."""
+        self.in_lib = False
+        self.kinds = [self.random.choice(["plain", "method"]) for _ in range(self.functions)]
+        for number in range(self.random.randint(0, self.functions), self.functions):
+            self.kinds[number] = self.random.choice(["lib", "imported"])
+
+    def files(self) -> dict[str, str]:
+        text = self.program()
+        return {"train.py": text, "lib.py": "import rearview as rv\n" + "\n".join(self.lib) + "\n"}
+
+    def call(self, number: int, value: str) -> str:
+        """How a function is called from where it can be."""
+        here = {"plain": "f{0}({1})", "method": "tool.f{0}({1})", "lib": "lib.f{0}({1})", "imported": "g{0}({1})"}
+        return here[self.kinds[number] if not self.in_lib else "plain"].format(number, value)
 
     def line(self, depth: int, text: str) -> None:
         self.lines.append("    " * depth + text)
 
     def program(self) -> str:
-        self.line(0, "import rearview as rv")
-        self.line(0, "v = 0")
         for number in reversed(range(self.functions)):
-            self.line(0, f"def f{number}(v):")
-            self.body(1, number + 1, 3, looping=self.random.random() < 0.5, function=True)
-            self.line(1, "return v")
+            self.in_lib = self.kinds[number] in ("lib", "imported")
+            begun = len(self.lines)
+            method = self.kinds[number] == "method"
+            if method:
+                self.line(0, f"class Tool{number}:")
+            self.line(int(method), f"def f{number}({'self, ' if method else ''}v):")
+            self.body(1 + method, number + 1, 3, looping=self.random.random() < 0.5, function=True)
+            self.line(1 + method, "return v")
+            if self.in_lib:
+                self.lib += self.lines[begun:]
+                del self.lines[begun:]
+        self.in_lib = False
+        imported = [f"from lib import f{number} as g{number}" for number in range(self.functions) if self.kinds[number] == "imported"]
+        self.lines[:0] = ["import rearview as rv", "v = 0", "import lib", *imported]
+        tools = [f"Tool{number}" for number in range(self.functions) if self.kinds[number] == "method"]
+        self.line(0, f"class Tool({', '.join(tools)}):" if tools else "class Tool:")
+        self.line(1, "pass")
+        self.line(0, "tool = Tool()")
         if self.random.random() < 0.5:
             self.line(0, "def main(v):")
             self.main(1)
@@ -93,9 +122,9 @@ class Writer:
             if kind == "log":
                 self.log(depth)
             elif kind == "call" and calls < self.functions and depth < 6:
-                self.line(depth, f"v = f{self.random.randrange(calls, self.functions)}(v)")
+                self.line(depth, f"v = {self.call(self.random.randrange(calls, self.functions), 'v')}")
             elif kind == "comprehension" and calls < self.functions and depth < 5:
-                self.line(depth, f"v = sum(f{self.random.randrange(calls, self.functions)}(w) for w in range(2))")
+                self.line(depth, f"v = sum({self.call(self.random.randrange(calls, self.functions), 'w')} for w in range(2))")
             elif kind == "if" and size > 0:
                 self.line(depth, f"if v % {self.random.randint(2, 3)}:")
                 self.body(depth + 1, calls, size - 1, looping=looping, inside=inside, function=function)
@@ -179,19 +208,29 @@ class Recorded:
         return value
 
 
-def run(code: Any, fails_at: int = 20_000) -> tuple[Recorded, list[int] | None]:
+def run(files: dict[str, Any], fails_at: int = 20_000) -> tuple[Recorded, list[int] | None]:
     """What a program did, and the lines of the error it ended with."""
     recorded = Recorded(fails_at)
+    lib = types.ModuleType("lib")
+    lib.__dict__["rv"] = recorded
     variables = {"rv": recorded, "__name__": "__main__"}
+    sys.modules["lib"] = lib
     try:
-        exec(code, variables)
+        exec(files["lib.py"], lib.__dict__)
+        exec(files["train.py"], variables)
     except (ValueError, OverflowError) as problem:
-        return recorded, [entry.lineno or 0 for entry in traceback.extract_tb(problem.__traceback__) if entry.filename == "train.py"]
+        return recorded, [entry.lineno or 0 for entry in traceback.extract_tb(problem.__traceback__) if entry.filename in files]
+    finally:
+        del sys.modules["lib"]
     return recorded, None
 
 
 def runnable(text: str) -> str:
     return text.replace("import rearview as rv", "pass")
+
+
+def compiled(files: dict[str, str]) -> dict[str, Any]:
+    return {path: compile(runnable(text), path, "exec") for path, text in files.items()}
 
 
 def allows(depth: Depth, place: tuple[str, object], mains: int) -> bool:
@@ -212,14 +251,14 @@ def lines_of_logs(text: str) -> dict[str, int]:
 def test_no_log_runs_where_it_was_not_said_to() -> None:
     known = 0
     for seed in range(PROGRAMS):
-        text = Writer(seed).program()
-        recorded, _ = run(compile(runnable(text), "train.py", "exec"))
-        where = lines_of_logs(text)
-        answers = dict(zip(where, depths({"train.py": text}, [("train.py", line) for line in where.values()], "train.py"), strict=True))
+        files = Writer(seed).files()
+        recorded, _ = run(compiled(files))
+        where = {name: (path, line) for path, text in files.items() for name, line in lines_of_logs(text).items()}
+        answers = dict(zip(where, depths(files, list(where.values()), "train.py"), strict=True))
         known += sum(not answer.whole for answer in answers.values())
         for name, places in recorded.places.items():
             for place in places:
-                assert allows(answers[name], place, recorded.done), (seed, name, place, answers[name], text)
+                assert allows(answers[name], place, recorded.done), (seed, name, place, answers[name], files)
     assert known > 2 * PROGRAMS  # and not by saying "anywhere" always
 
 
@@ -230,19 +269,23 @@ def provided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builtins, rewrite.PROBE, lambda _: contextlib.nullcontext(), raising=False)
 
 
+def every_second(text: str) -> list[tuple[int, int]]:
+    return [(line, number) for number, line in enumerate(lines_of_logs(text).values()) if number % 2]
+
+
 @pytest.mark.usefixtures("provided")
 def test_a_rewritten_program_does_the_same_with_the_same_lines() -> None:
     ended_early = 0
     for seed in range(PROGRAMS):
-        text = Writer(seed).program()
-        probes = [(line, number) for number, line in enumerate(lines_of_logs(text).values()) if number % 2]
-        rewritten = rewrite.compile_rewritten(runnable(text).encode(), "train.py", probes)
-        before, after = run(compile(runnable(text), "train.py", "exec")), run(rewritten)
+        files = Writer(seed).files()
+        rewritten = {path: rewrite.compile_rewritten(runnable(text).encode(), path, every_second(text)) for path, text in files.items()}
+        plain = compiled(files)
+        before, after = run(plain), run(rewritten)
         assert before[0].values == after[0].values, seed
         assert before[0].places == after[0].places, seed
         assert before[1] == after[1], seed
         fails_at = len(before[0].values) // 2
-        cut = run(compile(runnable(text), "train.py", "exec"), fails_at), run(rewritten, fails_at)
+        cut = run(plain, fails_at), run(rewritten, fails_at)
         assert cut[0][1] == cut[1][1], seed  # the lines of the traceback
         ended_early += bool(cut[0][1])
     assert ended_early > PROGRAMS / 2
@@ -266,7 +309,7 @@ def add(text: str, chooser: random.Random) -> tuple[str, list[int]]:
     for number, line in enumerate(lines):
         out.append(line)
         indent = line[: len(line) - len(line.lstrip())]
-        simple = line.strip().startswith(("v = ", "rv.log(")) and number > 1
+        simple = line.strip().startswith(("v = ", "rv.log(")) and number > 5
         if simple and chooser.random() < 0.15:
             for new in chooser.choice(ADDITIONS):
                 out.append(indent + new)

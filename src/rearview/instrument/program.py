@@ -29,7 +29,7 @@ _PLAIN_DECORATORS = frozenset(
 _MAKING = ("__init__", "__new__", "__post_init__")
 _BY_NAME = frozenset({"getattr", "methodcaller", "attrgetter", "hasattr"})
 _DYNAMIC = frozenset({"eval", "exec", "globals", "import_module", "__import__"})
-_OF_LIBRARIES = _MODULE_METHODS | frozenset({"step", "update", "close", "backward", "load", "save", "fit", "predict", "reset", "run"})
+_OF_LIBRARIES = _MODULE_METHODS | frozenset({"step", "backward"})
 """Methods that objects of libraries have too: on an object that is not known to be the project's, `.train()` is theirs."""
 
 
@@ -61,10 +61,14 @@ class Part:
 class _File:
     tree: ast.Module
     calls: Calls
-    renamed: dict[str, str] = field(default_factory=dict)
-    """What `from a import b as c` makes of names: {"c": "b"}."""
+    renamed: dict[str, set[str]] = field(default_factory=dict)
+    """What `from a import b as c` makes of names: {"c": {"b"}}."""
     modules: set[str] = field(default_factory=set)
     """Names that are bound to modules."""
+
+    def named(self, name: str) -> set[str]:
+        """What a name may be called where it is defined."""
+        return self.renamed.get(name, set()) | {name}
 
 
 class Program:
@@ -104,7 +108,8 @@ class Program:
         self.bodies[path] = Part(path, tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
-                file.renamed.update((one.asname or one.name, one.name) for one in node.names)
+                for one in node.names:
+                    file.renamed.setdefault(one.asname or one.name, set()).add(one.name)
                 file.modules.update(one.asname or one.name for one in node.names if any(True for _ in self.modules.meant(node, path)))
             elif isinstance(node, ast.Import):
                 file.modules.update((one.asname or one.name).partition(".")[0] for one in node.names)
@@ -132,10 +137,12 @@ class Program:
     def _meant(self, call: ast.Call, caller: Part) -> list[Part]:
         function, file = call.func, self.files[caller.file]
         if isinstance(function, ast.Name):
-            name = file.renamed.get(function.id, function.id)
+            names = file.named(function.id)
             own = [part for part in self._functions.get(function.id, []) if part.file == caller.file or caller.file.startswith("cells/")]
-            found = own if own and function.id not in file.renamed else [*own, *self._functions.get(name, [])]
-            return [*found, *(self._every_making() if function.id == "cls" else self._making(name))]
+            if not own or function.id in file.renamed:
+                own += [part for name in names for part in self._functions.get(name, []) if part not in own]
+            made = self._every_making() if function.id == "cls" else [part for name in names for part in self._making(name)]
+            return [*own, *made]
         if isinstance(function, ast.Attribute):
             if function.attr == "__class__":
                 return self._every_making()
@@ -150,8 +157,8 @@ class Program:
     def _methods_meant(self, call: ast.Call, function: ast.Attribute, caller: Part) -> list[Part]:
         methods = self._methods.get(function.attr, [])
         receiver = function.value
-        if isinstance(receiver, ast.Name) and receiver.id == "self" and caller.cls is not None:
-            related = self._related(caller.cls)
+        if root(receiver) in ("self", "super") and isinstance(receiver, ast.Name | ast.Call) and caller.cls is not None:
+            related = self._related(caller.cls) - ({caller.cls.name} if isinstance(receiver, ast.Call) else set())
             return [part for part in methods if part.cls is not None and part.cls.name in related]
         if function.attr not in _OF_LIBRARIES or (isinstance(receiver, ast.Name) and receiver.id in ("self", "cls")):
             return list(methods)
@@ -242,17 +249,17 @@ class Program:
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and isinstance(node.value, ast.Call):
                 function = node.value.func
                 made = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
-                made = file.renamed.get(made, made)
-                if made in self._classes:
-                    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                        name = target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else ""
-                        self._made_of.setdefault(name, set()).add(made)
+                known = {one for one in file.named(made) if one in self._classes}
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    name = target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else ""
+                    self._made_of.setdefault(name, set()).update(known)
 
     def _values_in(self, scope: ast.AST, path: str, file: _File, plain: set[int], local: frozenset[str]) -> None:
         """Names that are read and not called, unless they are variables of the functions around."""
         for node in of_own(scope):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in plain and node.id not in local:
-                self._is_value(file.renamed.get(node.id, node.id), method=False)
+                for name in file.named(node.id):
+                    self._is_value(name, method=False)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 defined = {one.name for one in of_own(node) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
                 self._values_in(node, path, file, plain, (local | bound(node)) - defined)

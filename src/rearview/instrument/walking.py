@@ -47,6 +47,7 @@ class Walk:
         """Behind how many main loops another one may begin."""
         self._known: dict[tuple[int, Places], Places] = {}
         self._open: set[int] = set()
+        self._recursive: set[int] = set()
         self.entry: set[str] = set()
         self.drivers: dict[int, list[ast.Call]] = {}
         """Which loops a `for` statement drives."""
@@ -165,12 +166,13 @@ class Walk:
         if known is not None:
             return known
         if id(part.node) in self._open:
-            if self.drives(part):
-                self.strange = self.strange or f"`{part.name}` calls itself around a loop"
+            self._recursive.add(id(part.node))
             return places
         self._open.add(id(part.node))
         ends, lefts = _Body(self, self._program, part).statements(part.node.body, places)
         self._open.discard(id(part.node))
+        if id(part.node) in self._recursive and (self.drives(part) or not ends | lefts <= places):
+            self.strange = self.strange or f"`{part.name}` calls itself around a loop"
         self._known[key] = ends | lefts
         return ends | lefts
 

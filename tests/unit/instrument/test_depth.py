@@ -210,6 +210,57 @@ def test_loops_that_cannot_be_followed(text: str) -> None:
     check({"train.py": text})
 
 
+def test_methods_of_classes_that_come_from_each_other() -> None:
+    check({"train.py": """
+        import rearview as rv
+        class Base:
+            def fit(self):
+                with rv.checkpointing():
+                    for epoch in rv.loop("epoch", []):
+                        self.epoch()
+            def epoch(self):
+                return 1  # @ before
+        class Mine(Base):
+            def fit(self):
+                a = 1  # @ prefix
+                super().fit()
+                b = 1  # @ suffix
+            def epoch(self):
+                return 2  # @ before
+        class Other:
+            def epoch(self):
+                return 3  # @ whole
+        build(Mine).fit()
+        """})  # fmt: skip
+
+
+def test_a_function_that_calls_itself() -> None:
+    check({"train.py": """
+        import rearview as rv
+        def count(n):
+            a = 1  # @ after
+            return count(n - 1) if n else 0
+        with rv.checkpointing():
+            for epoch in rv.loop("epoch", []):
+                for step in rv.loop("step", []):
+                    pass
+                count(3)
+    """})  # fmt: skip
+    check({"train.py": """
+        import rearview as rv
+        def count(n):
+            a = 1  # @ whole
+            steps()
+            return count(n - 1) if n else 0
+        def steps():
+            for step in rv.loop("step", []):
+                pass
+        with rv.checkpointing():
+            for epoch in rv.loop("epoch", []):
+                count(3)
+    """})  # fmt: skip
+
+
 def test_files_that_the_program_does_not_reach_do_not_matter() -> None:
     check({
         "train.py": "import rearview as rv\nwith rv.checkpointing():\n    for e in rv.loop('e', []):\n        x = 1  # @ before\n",
