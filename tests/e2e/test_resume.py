@@ -351,3 +351,11 @@ def test_an_interpreter_that_is_gone_is_named(project: Path, cli: RunsProgram) -
     assert done.returncode == 2
     assert "/nowhere/python" in done.stderr
     assert sys.executable in done.stderr
+
+
+def test_checkpoints_that_were_off_are_not_asked_for_again(project: Path, cli: RunsProgram) -> None:
+    resuming.write_trainer(project)
+    cli("run", "train.py", env={"REARVIEW_CHECKPOINTS": "off"}, check=True)
+    told = cli("checkpoints").stderr
+    assert "they were off" in told
+    assert "with rv.checkpointing" not in told
