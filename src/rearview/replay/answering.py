@@ -13,7 +13,7 @@ from rearview import config
 from rearview.plan import scans
 from rearview.plan.scans import Plan, Stretch
 from rearview.plan.timeline import History
-from rearview.replay import conductor, logged, publish, sandbox_scratch, verdicts
+from rearview.replay import clocks, conductor, logged, publish, sandbox_scratch, verdicts
 from rearview.replay.compare import Comparison, ManifestOf, compare
 from rearview.replay.conductor import Conducted, Piece, Task
 from rearview.replay.logged import Recorded
@@ -121,12 +121,13 @@ class _Answering:
         return [log.name for log in question.statements.added.logs] if question is not None else []
 
     def _evidence(self) -> Evidence:
-        prepared = self._prepared
+        prepared, question = self._prepared, self._prepared.question
         known = config.load(prepared.project).values.get("volatile")
         volatile = known if isinstance(known, tuple) else ()
         return Evidence(
             inexact=tuple(prepared.inexact), changed_inputs=tuple(prepared.inputs), environment=tuple(prepared.environment),
             volatile=frozenset(volatile) | replays.volatile_names(self._store, [self._task.run]), reads=prepared.reads,
+            clocks=clocks.clocked(question.statements.program(), question.logs) if question is not None else frozenset(),
             rung=self._task.plan.rung, isolated=self._task.isolate,
         )  # fmt: skip
 

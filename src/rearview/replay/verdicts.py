@@ -46,6 +46,8 @@ class Evidence:
     """What the restored states do not hold and the probes read."""
     reads: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Virtual name to the variables that its probes read."""
+    clocks: frozenset[str] = frozenset()
+    """Virtual names whose statements read the clock, or memory, or what else differs from run to run (`clocks`)."""
     rung: str = ""
     without_probe: Comparison | None = None
     """The same stretch replayed without the probes."""
@@ -97,9 +99,10 @@ def _judge_names(made: Judgement, found: Comparison, known: Evidence, volatile: 
     shaky = {_variable(one) for one in volatile | known.volatile}
     for name in sorted(found.virtual.keys() | known.reads.keys()):
         read = sorted(known.reads.get(name, frozenset()) & shaky)
-        if read or name in found.virtual_flagged or name in known.values_differ or name in known.volatile:
+        if read or name in found.virtual_flagged or name in known.values_differ | known.volatile | known.clocks:
             made.verdicts[name] = "volatile"
             because = f"reads {', '.join(read)}, which differs from run to run" if read else "differs from run to run"
+            because = "reads the clock, or what else differs from run to run" if name in known.clocks else because
             made.why.append(f"{name} is volatile: it {because}")
     if found.virtual and set(found.virtual) <= set(made.verdicts) and made.verdict == "identical":
         made.verdict, made.verdicts = "volatile", {}

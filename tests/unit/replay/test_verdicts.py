@@ -148,6 +148,8 @@ def test_a_probe_that_reads_something_volatile() -> None:
 def test_a_probe_whose_values_do_not_repeat() -> None:
     made = judge(found((3,), virtual=("a", "b"), loss=name()), Evidence(values_differ=frozenset({"a"})))
     assert made.verdict == "identical" and made.verdicts == {"a": "volatile"}
+    clock = judge(found((3,), virtual=("a", "b"), loss=name()), Evidence(clocks=frozenset({"b"})))
+    assert clock.verdicts == {"b": "volatile"} and "b is volatile: it reads the clock" in clock.why[-1]
     flagged = found((3,), virtual=("a",), loss=name())
     flagged.virtual_flagged = {"a"}
     assert judge(flagged).verdict == "volatile"

@@ -1,0 +1,152 @@
+"""Which statements read the clock, or what else differs from run to run: memory, process ids, random ids. Pure: looks at program text.
+
+A state that was put back brings the old `t0` along, so nothing differs that a comparison could see, and yet `time.time() - t0` is not
+what it was. A variable counts if it was computed from a clock by arithmetic; one that merely holds such a thing among others does not.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+_FUNCTIONS = {
+    "time": "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns process_time process_time_ns thread_time ctime localtime "
+    "gmtime strftime asctime",
+    "timeit": "default_timer",
+    "datetime.datetime": "now utcnow today",
+    "datetime.date": "today",
+    "os": "getpid getppid times getloadavg urandom",
+    "uuid": "uuid1 uuid4",
+    "socket": "gethostname",
+    "platform": "node",
+    "resource": "getrusage",
+    "gc": "get_count get_stats",
+    "sys": "getrefcount",
+    "torch.cuda": "memory_allocated max_memory_allocated memory_reserved max_memory_reserved utilization mem_get_info",
+}
+_CLOCKS = frozenset(f"{module}.{name}" for module, names in _FUNCTIONS.items() for name in names.split()) | {"id"}
+_MODULES = ("psutil.", "tracemalloc.", "secrets.", "tempfile.", "pynvml.")
+_PLAIN = frozenset(("round", "float", "int", "str", "abs", "min", "max", "format", "divmod", "sum"))
+_ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.BoolOp, ast.JoinedStr, ast.FormattedValue, ast.NamedExpr)
+
+Scope = str
+"""The qualified name of a function; empty at module level."""
+
+
+class Statement(Protocol):
+    """A log statement that was added."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def function(self) -> str: ...
+
+
+def clocked(files: Mapping[str, str], logs: Iterable[Statement]) -> frozenset[str]:
+    """The names whose statements read a clock, or a variable that was computed from one."""
+    known: dict[str, _File] = {}
+    found = set()
+    for log in logs:
+        if log.file not in known:
+            known[log.file] = _File.of(files.get(log.file, ""))
+        if log.name is not None and known[log.file].reads_clock(log.text, log.function):
+            found.add(log.name)
+    return frozenset(found)
+
+
+@dataclass(slots=True)
+class _File:
+    imported: dict[str, str] = field(default_factory=dict)
+    """What a name stands for: `pc` for `time.perf_counter`."""
+    bound: dict[Scope, set[str]] = field(default_factory=dict)
+    tainted: set[tuple[Scope, str]] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, text: str) -> _File:
+        made = cls()
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError):
+            return made
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                made.imported.update({one.asname or one.name.partition(".")[0]: _meant(one) for one in node.names})
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                made.imported.update({one.asname or one.name: f"{node.module}.{one.name}" for one in node.names})
+        assigned = list(_assignments(tree, ""))
+        for scope, target, _ in assigned:
+            made.bound.setdefault(scope, set()).add(target)
+        before = -1
+        while before != len(made.tainted):  # a variable may be computed from one that is found later
+            before = len(made.tainted)
+            for scope, target, value in assigned:
+                if made._is_computed(value, scope):
+                    made.tainted.add(("" if "." in target else scope, target))
+        return made
+
+    def reads_clock(self, text: str, scope: Scope) -> bool:
+        """Whether anything in a statement reads one."""
+        try:
+            tree = ast.parse(text.strip())
+        except (SyntaxError, ValueError, RecursionError):
+            return False
+        return any(self._is_clock(node) or self._is_tainted(node, scope) for node in ast.walk(tree))
+
+    def _is_clock(self, node: ast.AST) -> bool:
+        if not isinstance(node, ast.Call):
+            return False
+        written = _dotted(node.func)
+        first, dot, rest = written.partition(".")
+        meant = self.imported.get(first, first) + dot + rest
+        return meant in _CLOCKS or meant.startswith(_MODULES)
+
+    def _is_tainted(self, node: ast.AST, scope: Scope) -> bool:
+        written = _dotted(node)
+        if not written:
+            return False
+        if "." in written:
+            return ("", written) in self.tainted
+        while scope and written not in self.bound.get(scope, ()):
+            scope = scope.rpartition(".")[0]
+        return (scope, written) in self.tainted
+
+    def _is_computed(self, node: ast.AST, scope: Scope) -> bool:
+        """By arithmetic from a clock, or from what was."""
+        if self._is_clock(node) or self._is_tainted(node, scope):
+            return True
+        if isinstance(node, ast.Call):
+            return _dotted(node.func) in _PLAIN and any(self._is_computed(one, scope) for one in node.args)
+        return isinstance(node, _ARITHMETIC) and any(self._is_computed(one, scope) for one in ast.iter_child_nodes(node))
+
+
+def _meant(one: ast.alias) -> str:
+    return one.name if one.asname else one.name.partition(".")[0]
+
+
+def _dotted(node: ast.AST) -> str:
+    """`a.b.c` as it is written; nothing for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        before = _dotted(node.value)
+        return f"{before}.{node.attr}" if before else ""
+    return ""
+
+
+def _assignments(node: ast.AST, scope: Scope) -> Iterator[tuple[Scope, str, ast.AST]]:
+    """(scope, variable, value) of every assignment, those in functions too."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield from _assignments(child, f"{scope}.{child.name}" if scope else child.name)
+            continue
+        if isinstance(child, ast.Assign):
+            yield from ((scope, _dotted(target), child.value) for target in child.targets if _dotted(target))
+        elif isinstance(child, (ast.AugAssign, ast.AnnAssign, ast.NamedExpr)) and child.value is not None and _dotted(child.target):
+            yield scope, _dotted(child.target), child.value
+        yield from _assignments(child, scope)
