@@ -68,9 +68,13 @@ class Protection:
         return path
 
     def inside(self, path: str, project: Path) -> str:
-        """Where the program finds a file of the recorded run."""
+        """Where the program finds a file of the recorded run. What is there already stays: scratch is usually in the project."""
+        if self.work is None:
+            return path
         real, top = _real(path), os.path.realpath(project)
-        return os.path.join(self.work, os.path.relpath(real, top)) if self.work is not None and below(real, top) else path
+        if not below(real, top) or below(real, os.path.realpath(self.work)):
+            return path
+        return os.path.normpath(os.path.join(self.work, os.path.relpath(real, top)))
 
 
 def _real(path: str) -> str:

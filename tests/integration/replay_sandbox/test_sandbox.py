@@ -278,6 +278,9 @@ def test_copies_where_nothing_better_is_there(tree: Tree, without: str, monkeypa
 
     def work(found: Protection) -> object:
         assert os.getcwd() == str(found.cwd) and found.work is not None
+        inside = found.inside(str(tree.project / "train.py"), tree.project)
+        assert inside == str(found.work / "train.py") == found.inside(inside, tree.project)
+        assert found.inside(str(tree.outside / "x"), tree.project) == str(tree.outside / "x")
         for action in (append_and_truncate if "landlock" in without else overwrite_here, through_hard_links_and_maps):
             action(Path.cwd(), tree.outside)
         return found.kind, len(found.unprotected)
