@@ -47,7 +47,7 @@ class Group:
     place: Place
     """For `rewrite`: all of them are one probe."""
     runs: bool
-    """False for imports and definitions alone: nothing of the program's runs in them."""
+    """False for imports and definitions alone, and for a new file: what they define runs where it is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,8 @@ def _in_new_file(path: str, text: str) -> Added:
     """A new file is one group; logs in its functions run where those are called."""
     tree = ast.parse(text.removeprefix("\ufeff"))
     run = Run(tuple(tree.body), (tree,), tree, tree.body)
-    return _found([run] if tree.body else [], Calls(tree), text.removeprefix("\ufeff"), path)
+    found = _found([run] if tree.body else [], Calls(tree), text.removeprefix("\ufeff"), path)
+    return replace(found, groups=tuple(replace(group, runs=False) for group in found.groups))
 
 
 # -- what was found ------------------------------------------------------------------------------------------------------

@@ -46,11 +46,12 @@ class _Group:
 def needs(files: Mapping[str, str], added: Added, entry: str | None = None) -> Needs:
     """`files`: the recorded source with the files that got statements replaced."""
     logs = [(log.file, log.line) for log in added.logs]
-    groups = [(group.file, group.place[0]) for group in added.groups if group.runs]
+    groups = [(group.file, group.place[0]) for group in added.groups]
     found = depths(files, [*logs, *groups], entry)
     by_place = dict(zip([*logs, *groups], found, strict=True))
     # A temporary is made where a log needs it; what is before the main loop runs in any case.
-    total = union([*found[: len(logs)], *(replace(one, prefix=False, suffix=False) for one in found[len(logs) :])])
+    running = [one for one, group in zip(found[len(logs) :], added.groups, strict=True) if group.runs]
+    total = union([*found[: len(logs)], *(replace(one, prefix=False, suffix=False) for one in running)])
     for file in sorted({group.file for group in added.groups}):
         tree = ast.parse(files[file].removeprefix("\ufeff"))
         every = [_group(tree, group.place) for group in added.groups if group.file == file]
@@ -60,8 +61,7 @@ def needs(files: Mapping[str, str], added: Added, entry: str | None = None) -> N
         for group in runs:
             group.depth = by_place.get((file, first_line(group.statements[0])), Depth(whole=True))
             _look(group, definitions)
-        for name, group in _carried(runs):
-            line = group.statements[0].lineno
+        for name, line in [*_carried(runs, definitions), *_carried_by_definitions(runs, definitions)]:
             return Needs(total, True, f"line {line} of {file} reads `{name}`, which added statements fill elsewhere: no checkpoint has it")
     return Needs(total)
 
@@ -128,14 +128,43 @@ def _only_looks(call: ast.Call) -> bool:
     return (call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")) in ("log", "print")
 
 
-def _carried(groups: list[_Group]) -> list[tuple[str, _Group]]:
-    """Names that groups carry along, and a group that reads each."""
+def _carried_by_definitions(groups: list[_Group], definitions: Mapping[str, ast.stmt]) -> list[tuple[str, int]]:
+    """Names that added functions carry along, whoever calls them, also from another file."""
+    found = []
+    for definition in definitions.values():
+        changed = _changed(definition)
+        found += [(name, definition.lineno) for name in sorted(changed & _kept_between_calls(definition))]
+        for name in sorted(free(definition) | changed):
+            makers = [one for one in groups if name in _bindings(one) and one.around is None]
+            if makers and (name in changed or not all(one.depth == Depth(prefix=True) for one in makers)):
+                found.append((name, definition.lineno))
+    return found
+
+
+def _kept_between_calls(definition: ast.stmt) -> set[str]:
+    """Parameters whose default is an object, and what a function keeps as its own attribute."""
+    kept: set[str] = set()
+    for node in ast.walk(definition):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            kept.add(node.name)
+            places = [*node.args.posonlyargs, *node.args.args]
+            pairs = [*zip(reversed(places), reversed(node.args.defaults), strict=False)]
+            pairs += [(one, default) for one, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if default]
+            kept.update(one.arg for one, default in pairs if not isinstance(default, ast.Constant))
+        elif isinstance(node, ast.ClassDef):
+            kept.add(node.name)
+    return kept
+
+
+def _carried(groups: list[_Group], definitions: Mapping[str, ast.stmt]) -> list[tuple[str, int]]:
+    """Names that groups carry along, and a line where each is read."""
     found = []
     for reader in groups:
         for name in sorted(reader.reads):
             makers = [one for one in groups if name in one.changes and _same_variable(name, one, reader, groups)]
-            if any(name in _bindings(one) for one in makers) and not _harmless(name, makers, reader):
-                found += [(name, reader)]
+            own = name in definitions or any(name in _bindings(one) for one in makers)
+            if own and not _harmless(name, makers, reader):
+                found += [(name, reader.statements[0].lineno)]
     return found
 
 

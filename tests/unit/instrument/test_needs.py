@@ -73,6 +73,11 @@ def test_where_they_run_and_nothing_is_carried(put: dict[str, str], depth: Depth
         ({"before": "if epoch == 0:\n    n = 0", "after": "n += 1\nrv.log('a', n)"}, "n"),
         ({"after": "final = acc", "suffix": "rv.log('a', final)"}, "final"),
         ({"prefix": "seen = []\ndef note(x):\n    seen.append(x)\n    return len(seen)", "after": "rv.log('a', note(acc))"}, "seen"),
+        ({"prefix": "def note(x, seen=[]):\n    seen.append(x)\n    return len(seen)", "after": "rv.log('a', note(acc))"}, "seen"),
+        ({"prefix": "def note():\n    note.n += 1\n    return note.n\nnote.n = 0", "after": "rv.log('a', note())"}, "note"),
+        ({"prefix": "class M:\n    n = 0", "after": "M.n += 1\nrv.log('a', M.n)"}, "M"),
+        ({"prefix": "gen = iter(range(9))", "after": "rv.log('a', next(gen))"}, "gen"),
+        ({"prefix": "class Meter:\n    pass\nmeter = Meter()", "nested": "meter.update(loss)", "after": "rv.log('a', meter.avg)"}, "meter"),
         ({"prefix": "n = 0\ndef note():\n    global n\n    n += 1\n    return n", "after": "rv.log('a', note())"}, "n"),
     ],
 )  # fmt: skip
@@ -90,3 +95,30 @@ def test_the_same_name_in_two_functions_is_two_variables() -> None:
     found = added_in_project({"train.py": text}, {"train.py": now})
     assert isinstance(found, Added)
     assert needs({"train.py": now}, found) == Needs(Depth(prefix=True, after=True))
+
+
+@pytest.mark.parametrize(
+    ("lib", "carried"),
+    [
+        ("from __future__ import annotations\nimport math\nK = 3\nNAMES = ['a']\ndef note(x):\n    return x + K + len(NAMES)\n", False),
+        ("def note(x):\n    seen = []\n    seen.append(x)\n    return seen\n", False),
+        ("seen = []\ndef note(x):\n    seen.append(x)\n    return len(seen)\n", True),
+        ("n = 0\ndef note(x):\n    global n\n    n += 1\n    return n\n", True),
+    ],
+)
+@pytest.mark.parametrize("new", [True, False])
+def test_helpers_in_another_file(lib: str, carried: bool, new: bool) -> None:
+    script = RECORDED if new else RECORDED.replace("net = 1\n", "net = 1\nimport lib\n")
+    now = script.replace("        # after\n", "        rv.log('a', lib.note(acc))\n")
+    now = now.replace("net = 1\n", "net = 1\nimport lib\n") if new else now
+    if not new:
+        lib = lib.replace("from __future__ import annotations\n", "")
+    files = {"train.py": now, "lib.py": lib}
+    before = {"train.py": script} if new else {"train.py": script, "lib.py": "import os\n"}
+    found = added_in_project(before, files if new else files | {"lib.py": "import os\n" + lib})
+    assert isinstance(found, Added), str(found)
+    files |= found.files or {}
+    asked = needs(files, found, "train.py")
+    assert asked.from_start == carried
+    assert asked.depth == Depth(after=True)
+    assert [group.runs for group in found.groups if group.file == "lib.py"] == [False] or not new
