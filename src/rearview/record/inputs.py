@@ -113,7 +113,7 @@ class Inputs:
         for path in list(firsts.listed):
             if path not in self.folders and not budget.is_spent():
                 self.folders.add(path)
-                if not shown.is_the_stores(path):
+                if not shown.is_the_stores(path) and not path.startswith(_NOT_FOLDERS):
                     rows.append(describe_folder(shown.name(path), path, own_names(path)))
         return rows
 
@@ -213,6 +213,8 @@ def seen_by_the_system() -> None:
             firsts.opened.setdefault(path, "r")
 
 
+_NOT_FOLDERS = ("/proc", "/sys", "/dev")
+"""What the operating system shows of itself: libraries look for processes and devices there."""
 _NOT_DATA = ("/usr/", "/lib", "/etc/", "/memfd:", "/SYSV", "/run/", "/var/cache/")
 
 

@@ -85,12 +85,16 @@ def _exit_code(stop: SystemExit) -> int:
     return stop.code & 0xFF if isinstance(stop.code, int) else 1
 
 
-def _execute(target: str, is_module: bool, arguments: list[str]) -> None:
+def _execute(mode: str, target: str, arguments: list[str]) -> None:
     """Run the script or module in this interpreter."""
     from rearview.record import arguments as given
     from rearview.record import firsts
 
     wishes = json.loads(sys.argv[1])
+    is_module = mode == "module"
+    if mode not in ("module", "script"):
+        _execute_text(mode, wishes)
+        return
     target = target if is_module else _inside(target)
     sys.argv[:] = ["-m" if is_module else target, *arguments]
     sys.orig_argv[:] = wishes.pop("interpreter") + (["-m", target] if is_module else [target]) + arguments
@@ -117,6 +121,24 @@ def _execute(target: str, is_module: bool, arguments: list[str]) -> None:
     _prepare(wishes)
     compiled = compile(source, path, "exec", dont_inherit=True) if loader is None else loader.source_to_code(source, path)
     exec(compiled, module.__dict__)  # noqa: S102
+
+
+def _execute_text(mode: str, wishes: dict[str, Any]) -> None:
+    """Run what was no file: cells, `python -c`, standard input. Only a replay starts those again."""
+    from rearview.record import arguments as given
+    from rearview.record import firsts
+
+    sys.argv[:], sys.orig_argv[:] = wishes.pop("argv"), wishes.pop("orig_argv")
+    given.hand_over(wishes.pop("arg"))
+    firsts.launcher = wishes.pop("launcher")
+    del wishes["interpreter"]
+    _use_recorded(wishes)
+    _first_in_path("")
+    firsts.script_path = firsts.script_source = None
+    module = _main_module(None)
+    run = importlib.import_module("rearview.replay.texts").program(mode, _code, module)  # by name, as below
+    _prepare(wishes)
+    run()
 
 
 def _use_recorded(wishes: dict[str, Any]) -> None:
@@ -204,7 +226,7 @@ def main() -> None:
     mode, target, *arguments = sys.argv[2:]
     try:
         try:
-            _execute(target, mode == "module", arguments)
+            _execute(mode, target, arguments)
         finally:
             _compare_with_recorded()
     except SystemExit as stop:

@@ -153,8 +153,8 @@ def _begin(  # noqa: PLR0912, PLR0915
     ground, _prepared = _prepared, None
     began = _launched if ground is not None and not explicit else None
     if ground is None:
-        at = from_parent.store if joined and from_parent else shake.store if shake else None
-        ground = beginning.ground(source.program(), take=not joined, store_root=at)
+        at = from_parent.store if joined and from_parent else shake.store if shake else stage.store.root if stage else None
+        ground = beginning.ground(source.program(), take=not joined and stage is None, store_root=at)
     if ground is None:
         return None
     staged = stage if stage is not None and _place == stage.place and not joined else None

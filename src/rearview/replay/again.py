@@ -6,7 +6,7 @@ Knows `run.json`; starts nothing and looks at no file.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rearview import config
@@ -28,19 +28,25 @@ class Command:
     target: str
     is_module: bool
     arguments: list[str]
+    text: str = field(default="", repr=False)
+    """For what was no file: `cells`, `command` or `stdin`."""
 
 
 def command_of(facts: Mapping[str, Any], *, later_too: bool = False) -> Command:
     """The command line of a run; `UsageError` if it was no program that can be started again.
 
-    `later_too`: also that of a later one of several runs of a process, which begins with the first.
+    `later_too`: for a replay, which also begins with the first of several runs of a process, and with the first cell of a notebook.
     """
     run, how = facts.get("run"), str(facts.get("how"))
     kinds = {"notebook": "a notebook", "interactive": "an interactive session", "command": "a `python -c`", "stdin": "read from a pipe"}
-    if how in kinds:
+    if how in kinds and not later_too:
         raise UsageError(
             f"run {run} was {kinds[how]}, which cannot be started again: `rv.checkpoint({str(run)[:7]!r})` gives its states"
         )
+    if how in kinds:
+        words = [str(word) for word in facts.get("orig_argv") or ()]
+        own = split(words) or split([*words, "-"])  # what comes through a pipe is not named
+        return Command(own.flags if own else [], "", False, [], how if how in ("command", "stdin") else "cells")
     if facts.get("place") and not later_too:
         raise UsageError(
             f"run {run} was one of several runs of its process, and starting that again begins with the first: "
@@ -60,6 +66,8 @@ def split(words: Sequence[str]) -> Command | None:
     Command(flags=['-X', 'dev', '-Wignore', '-u'], target='train.py', is_module=False, arguments=['-m', '2'])
     >>> split(["python", "-um", "pkg.train", "--lr", "1"])
     Command(flags=['-u'], target='pkg.train', is_module=True, arguments=['--lr', '1'])
+    >>> split(["python", "-uc", "import train", "-v"]).flags
+    ['-u']
     """
     flags: list[str] = []
     at = 1
@@ -76,10 +84,10 @@ def split(words: Sequence[str]) -> Command | None:
             continue
         for place, letter in enumerate(word[1:], 1):
             rest = word[place + 1 :]
-            if letter == "m":
+            if letter in "mc":
                 flags += [word[:place]] if place > 1 else []
                 target, behind = (rest, at) if rest else (words[at] if at < len(words) else "", at + 1)
-                return Command(flags, target, True, list(words[behind:])) if target else None
+                return Command(flags, target, letter == "m", list(words[behind:]), "" if letter == "m" else "command") if target else None
             if letter in _TAKING:
                 flags += [word] if rest else [word, words[at]] if at < len(words) else []
                 at += not rest

@@ -35,6 +35,8 @@ class Program:
     cwd: Path
     wishes: Mapping[str, object] = field(default_factory=dict)
     """What the launcher is told besides."""
+    text: str = ""
+    """For what was no file: `cells`, `command` or `stdin`."""
 
 
 @dataclass(slots=True)
@@ -73,7 +75,7 @@ def start(program: Program, unit: Unit) -> Worker:
     tell = os.open(os.devnull, os.O_WRONLY)  # nobody asks a worker where its store is
     try:
         told = json.dumps({**program.wishes, "interpreter": list(program.interpreter), "tell": tell, "launcher": os.getpid()})
-        mode = "module" if program.is_module else "script"
+        mode = program.text or ("module" if program.is_module else "script")
         with output.open("wb") as file:
             process = subprocess.Popen(
                 [*program.interpreter, launcher, told, mode, program.target, *program.arguments],

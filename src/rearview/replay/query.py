@@ -17,7 +17,8 @@ from rearview.instrument.added import Changed, Log
 from rearview.model import RunId, VersionId
 from rearview.plan.scans import Need, Range, ranges
 from rearview.plan.timeline import History
-from rearview.replay.sources import At, Now, Statements
+from rearview.replay import notebooks
+from rearview.replay.sources import At, Notebook, Now, Statements
 from rearview.store import replays
 from rearview.store.layout import Store
 
@@ -140,7 +141,8 @@ def _question(now: Now, run: RunInfo, names: Sequence[str]) -> Question | Other:
         return Other(run.run, "it is still running: wait for its end")
     if run.version is None:
         return Other(run.run, "its source was not recorded")
-    statements = now.against(VersionId(run.version))
+    executed = Notebook(run.run, run.filename) if run.how in notebooks.KINDS else None
+    statements = now.against(VersionId(run.version), executed)
     if isinstance(statements, Changed):
         return Other(run.run, f"it ran another version of the source ({statements})")
     logs = _asked(statements, run, names)

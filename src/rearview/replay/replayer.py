@@ -27,7 +27,7 @@ from rearview.replay import isolating
 from rearview.replay.comparing import Comparing, KeptBoundaries, Place
 from rearview.replay.sandbox_files import LaidOut
 from rearview.replay.units import Unit
-from rearview.store import layout, manifests
+from rearview.store import layout, manifests, runs
 from rearview.store.layout import Store
 from rearview.store.manifests import Manifest, ManifestName
 
@@ -89,6 +89,8 @@ class ReplayRecorder(Recorder):
                 super()._log_any(node, name, value, flags)
             finally:
                 self.reaching = True
+        elif self.reaching:  # not kept, but the next one of its name in this place is not the first
+            node.counts[name] = node.counts.get(name, 0) + 1
         else:
             super()._log_any(node, name, value, flags)
 
@@ -174,6 +176,16 @@ class Stage:
         install(self._probes, lambda: self._current)
         self._current: ReplayRecorder | None = None
 
+    @property
+    def how(self) -> str:
+        """What kind of program the run was."""
+        return str(runs.read_run(self.store, self.run).get("how"))
+
+    @property
+    def probe_failed(self) -> bool:
+        """Whether a statement added in hindsight has raised."""
+        return self._probes.any_failed
+
     def begun(self, recorder: Recorder) -> None:
         """The run has begun."""
         assert isinstance(recorder, ReplayRecorder)
@@ -199,12 +211,14 @@ class _Probes:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
         self.recorder: ReplayRecorder | None = None
+        self.any_failed = False
 
     def __call__(self, index: int) -> _Probe:
         return _Probe(self, index)
 
     def failed(self, index: int, error: BaseException) -> None:
         """A probe raised."""
+        self.any_failed = True
         probe = self._unit.probes[index] if index < len(self._unit.probes) else {}
         if self.recorder is not None and isinstance(error, Exception):
             trace = "".join(traceback.format_exception(error))

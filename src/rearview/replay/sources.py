@@ -18,16 +18,19 @@ from rearview import config
 from rearview.errors import NotFound, UsageError, VersionError
 from rearview.instrument import place_at
 from rearview.instrument.added import Added, Changed, Group, Log, added_in_project
-from rearview.model import VersionId
+from rearview.model import RunId, VersionId
 from rearview.record import source
+from rearview.replay import cells, notebooks
 from rearview.store.layout import Store
 from rearview.versions import read
 from rearview.versions.gather import gather
 from rearview.versions.snapshot import blob_id
 from rearview.versions.walk import Bounds
 
-_NOT_HERE = (source.EXTERNAL + "/", "command.py", "stdin.py", "cells/")
+_NOT_HERE = (source.EXTERNAL + "/", cells.FOLDER)
 """Paths of a version that stand for what comes from elsewhere, or was no file."""
+NO_FILES = ("command.py", "stdin.py")
+"""Programs that were no file: they are as they were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,15 @@ class At:
     expression: str
     name: str
     before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Notebook:
+    """A run that executed cells: of a notebook, or of an interactive session."""
+
+    run: RunId
+    filename: str
+    """What it says about the notebook that it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +122,15 @@ class Now:
     at: At | None = None
     _files: dict[str, bytes] = field(default_factory=dict)
     _gathered: dict[str, bytes] | None = None
-    _known: dict[VersionId, Statements | Changed] = field(default_factory=dict)
+    _known: dict[tuple[VersionId, Notebook | None], Statements | Changed] = field(default_factory=dict)
 
-    def against(self, version: VersionId) -> Statements | Changed:
-        """What was added to a version, or what else is different. Asked once for each version."""
-        if version not in self._known:
-            self._known[version] = self._compare(version)
-        return self._known[version]
+    def against(self, version: VersionId, notebook: Notebook | None = None) -> Statements | Changed:
+        """What was added to a version, or what else is different. Asked once for each version; for each run of a notebook."""
+        if (version, notebook) not in self._known:
+            self._known[version, notebook] = self._compare(version, notebook)
+        return self._known[version, notebook]
 
-    def _compare(self, version: VersionId) -> Statements | Changed:
+    def _compare(self, version: VersionId, notebook: Notebook | None) -> Statements | Changed:
         try:
             blobs = read.files(self.store, version)
         except (NotFound, VersionError) as problem:
@@ -128,7 +140,7 @@ class Now:
         for path, blob in blobs.items():
             if not path.endswith(".py") or path.startswith(_NOT_HERE):
                 continue
-            data = self._now(path)
+            data = self._now(path) if path not in NO_FILES else self._as_it_was(version, path)
             recorded[path] = current[path] = ""  # as it was: nobody needs to look
             if data is None:
                 recorded[path] = decoded(read.source(self.store, version, path))
@@ -136,6 +148,17 @@ class Now:
             elif blob_id(data) != blob:
                 recorded[path], current[path] = decoded(read.source(self.store, version, path)), decoded(data)
         unchanged = {path: self._files[path] for path in recorded if path in self._files}
+        gone = None
+        if notebook is not None:
+            then, now, gone = self._cells(version, notebook)
+            recorded, current = recorded | then, current | now
+            unchanged |= {path: text.encode("utf-8", "surrogateescape") for path, text in then.items()}
+        found = self._added(version, recorded, current, unchanged)
+        return gone if gone is not None and isinstance(found, Statements) and not found.added.logs else found
+
+    def _added(
+        self, version: VersionId, recorded: dict[str, str], current: dict[str, str], unchanged: dict[str, bytes]
+    ) -> Statements | Changed:
         if all(recorded[path] == current.get(path) for path in recorded):
             return Statements(version, Added(), {}, unchanged)
         current |= {path: decoded(data) for path, data in self._all().items() if path not in recorded}
@@ -156,6 +179,28 @@ class Now:
                 data = encoded(placed.text, data)
             self._files[path] = data
         return self._files[path]
+
+    def _as_it_was(self, version: VersionId, path: str) -> bytes:
+        """A program that was no file, with what was placed in it."""
+        data = read.source(self.store, version, path)
+        self._files[path] = encoded(self._placed(path, decoded(data)), data)
+        return self._files[path]
+
+    def _cells(self, version: VersionId, notebook: Notebook) -> tuple[dict[str, str], dict[str, str], Changed | None]:
+        """The executed cells as they were, and as they are in the notebook now; one that is in none."""
+        raw = notebooks.executed(self.store, notebook.run, version)
+        then = {number: cells.as_python(text) for number, text in raw.items()}
+        matched, name = notebooks.now(self.project, notebook.filename, then)
+        where = f"in {name}" if name is not None else "in a notebook of the project"
+        gone = [Changed(f"cell [{one}] is not {where} as it was executed", 1, source.cell_path(one)) for one in matched.gone[-1:]]
+        now = {path: self._placed(path, text) for path, text in notebooks.files_of(matched.texts).items()}
+        return notebooks.files_of(then), now, gone[0] if gone else None
+
+    def _placed(self, path: str, text: str) -> str:
+        """What was no file, with what was placed in it."""
+        if self.at is None or self.at.file != path:
+            return text
+        return place_at.place(text, self.at.line, self.at.expression, self.at.name, self.at.before, path=path).text
 
     def _bytes(self, path: str, text: str) -> bytes:
         known = self._files.get(path) or self._all().get(path)
@@ -180,8 +225,8 @@ class Now:
         return self._gathered
 
     def check_at(self) -> None:
-        """Refuse a place that is in no file of the project."""
-        if self.at is not None:
+        """Refuse a place that is in no file of the project, and in no cell or command."""
+        if self.at is not None and cells.number_of(self.at.file) is None and self.at.file not in NO_FILES:
             file = Path(self.at.file)
             if not file.is_file() and not (self.project / file).is_file():
                 raise UsageError(f"there is no file {self.at.file}: --at takes FILE:LINE of a file of this project")

@@ -48,14 +48,20 @@ def _rewrite(unit: Unit, project: Path) -> None:
     """Every module of the program comes from the probed version, and is rewritten on its way."""
     from rearview.instrument import rewrite
 
-    by_file: dict[str, list[tuple[int, int]]] = {}
-    for index, probe in enumerate(unit.probes):
-        by_file.setdefault(str(probe["file"]), []).append((int(probe["line"]), index))
+    by_file = spans(unit)
 
     def compiled(data: bytes, path: str) -> CodeType:
         return rewrite.compile_rewritten(data, path, by_file.get(source.tree_path(project, path), ()))
 
     recorded_code.rewriting = compiled
+
+
+def spans(unit: Unit) -> dict[str, list[tuple[int, int]]]:
+    """File -> where its probes are, as `rewrite` takes them."""
+    by_file: dict[str, list[tuple[int, int]]] = {}
+    for index, probe in enumerate(unit.probes):
+        by_file.setdefault(str(probe["file"]), []).append((int(probe["line"]), index))
+    return by_file
 
 
 def _from_elsewhere(code: Any) -> list[tuple[str, str]]:
@@ -67,12 +73,13 @@ def _from_elsewhere(code: Any) -> list[tuple[str, str]]:
 
 
 def first_streams(store: Store, run: RunId) -> dict[str, Any]:
-    """What the run noted about its random streams when it began."""
+    """What the run noted about its random streams when it began, and about NumPy's when that was there."""
+    found: dict[str, Any] = {}
     for name, path in sorted(parts_of(store.run(run)), key=lambda part: (part[0].attempt, part[0].part)):
         if name.writer == "0":
             for fact in facts_in(path, "streams"):
-                return dict(fact)
-    return {}
+                found = {**fact, **found}
+    return found
 
 
 def put_streams_back(noted: dict[str, Any]) -> None:

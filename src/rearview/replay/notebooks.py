@@ -1,0 +1,114 @@
+"""The cells that a run executed, and the notebook in which they are now. Reads notebook files and journals; executes nothing.
+
+A notebook file says nothing about which kernel executed it, and a kernel does not always know its file: where the run does not tell, the
+notebook is taken that has most of the cells.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from rearview.instrument.cells import Cell, Matched, match
+from rearview.model import RunId, VersionId
+from rearview.record import source
+from rearview.record.past import facts_in, is_main
+from rearview.replay import cells
+from rearview.store.journal import parts_of
+from rearview.store.layout import Store
+from rearview.versions import read
+
+KINDS = ("notebook", "interactive")
+"""How runs were started that executed cells."""
+SUFFIX = ".ipynb"
+_MOST_BYTES = 200_000_000
+_MOST_FOLDERS = 20_000
+_NOT_LOOKED_INTO = frozenset(("__pycache__", "node_modules", "site-packages", "venv", "env"))
+
+
+def executed(store: Store, run: RunId, version: VersionId) -> dict[int, str]:
+    """Number -> text of every cell that the run's process executed up to the end of the run.
+
+    A kernel that was killed has no time to put its last cells into the version: its journal has them.
+    """
+    found: dict[int, str] = {}
+    for path in read.files(store, version):
+        number = cells.number_of(path)
+        if number is not None:
+            found[number] = read.source(store, version, path).decode("utf-8", "surrogateescape")
+    for name, part in parts_of(store.run(run)):
+        if is_main(name.writer):
+            for fact in facts_in(part, "cell"):
+                found.setdefault(int(fact["index"]), str(fact["source"]))
+    return dict(sorted(found.items()))
+
+
+def lacking(store: Store, run: RunId, version: VersionId) -> dict[str, bytes]:
+    """The cells that only the journal has, by their paths in the version."""
+    there = read.files(store, version)
+    every = files_of(executed(store, run, version))
+    return {path: text.encode("utf-8", "surrogateescape") for path, text in every.items() if path not in there}
+
+
+def files_of(texts: Mapping[int, str]) -> dict[str, str]:
+    """Cells by their paths in a version."""
+    return {source.cell_path(number): text for number, text in texts.items()}
+
+
+def now(project: Path, filename: str, then: Mapping[int, str]) -> tuple[Matched, str | None]:
+    """Executed cells, as Python, as they are in the notebook now, and the path of that; None: there is no such notebook."""
+    since = _since(then)
+    best, name = match(then, [], since), None
+    for path in _notebooks(project, filename):
+        found = match(then, read_cells(path), since)
+        if found.score > best.score:
+            best, name = found, os.path.relpath(path, project)
+            if name == filename:
+                break
+    return best, name
+
+
+def read_cells(path: Path) -> list[Cell]:
+    """The code cells of a notebook file, as Python; none if it is no notebook."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            return []
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return []
+    found = []
+    listed = content.get("cells") if isinstance(content, dict) else None
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, dict) and one.get("cell_type") == "code":
+            text, count = one.get("source"), one.get("execution_count")
+            joined = "".join(map(str, text)) if isinstance(text, list) else str(text or "")
+            found.append(Cell(cells.as_python(joined), count if isinstance(count, int) else None))
+    return found
+
+
+def _since(then: Mapping[int, str]) -> list[Cell]:
+    """In the kernel that asks: what was executed since, if these are its own first cells. It may be in no file, or not saved."""
+    shell = source.ipython()
+    if shell is None or not then:
+        return []
+    all_of_it = source.cells(shell)
+    if any(cells.as_python(all_of_it.get(number, "")) != text for number, text in then.items()):
+        return []
+    return [Cell(cells.as_python(text), number) for number, text in all_of_it.items() if number > max(then)]
+
+
+def _notebooks(project: Path, filename: str) -> Iterator[Path]:
+    """The run's own notebook if it is known, then the others of the project."""
+    own = project / filename if filename.endswith(SUFFIX) else None
+    if own is not None and own.is_file():
+        yield own
+    for seen, (root, folders, names) in enumerate(os.walk(project)):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NOT_LOOKED_INTO)
+        if seen > _MOST_FOLDERS:
+            return
+        for name in sorted(names):
+            path = Path(root, name)
+            if name.endswith(SUFFIX) and not name.startswith(".") and path != own:
+                yield path
