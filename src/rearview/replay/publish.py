@@ -264,7 +264,7 @@ def forget(store: Store, run: RunId, which: str) -> list[Replay]:
         if which == replay.id or which in replay.names:
             rest = tuple(name for name in replay.names if name != which)
             if which != replay.id and rest:
-                _publish_rest(store, replay, rest)
+                _publish_rest(store, replay, rest, which)
             replays.remove(store, run, replay.id)
             gone.append(replay)
     if not gone and which in replays.ids_of(store, run):
@@ -272,7 +272,7 @@ def forget(store: Store, run: RunId, which: str) -> list[Replay]:
     return gone
 
 
-def _publish_rest(store: Store, replay: Replay, names: tuple[str, ...]) -> None:
+def _publish_rest(store: Store, replay: Replay, names: tuple[str, ...], forgotten: str) -> None:
     chosen = Chosen()
     for event in Journals(replays.folder_of(store, replay.run, replay.id)).events():
         if type(event) is Logged and event.name in names:
@@ -280,4 +280,6 @@ def _publish_rest(store: Store, replay: Replay, names: tuple[str, ...]) -> None:
         elif type(event) is Left:
             chosen.left.setdefault(event.process, {})[event.block.place] = event
     verdicts = {name: verdict for name, verdict in replay.verdicts.items() if name in names}
-    _write(store, replace(replay, id=replays.new_id(), names=names, verdicts=verdicts, probe_digest=""), chosen)
+    by_name = {key: value for key, value in replay.more.items() if isinstance(value, dict)}
+    more = {**replay.more, **{key: {name: one for name, one in value.items() if name != forgotten} for key, value in by_name.items()}}
+    _write(store, replace(replay, id=replays.new_id(), names=names, verdicts=verdicts, probe_digest="", more=more), chosen)

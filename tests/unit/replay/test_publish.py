@@ -206,11 +206,13 @@ def test_forgetting_a_name_keeps_the_others(scene: Scene) -> None:
     for epoch in worker.loop("epoch", range(2)):
         worker.log("grad", float(epoch))
         worker.log("norm", -float(epoch))
-    scene.publish("grad", "norm", verdicts={"grad": "volatile", "norm": "close"}, seconds=3.0)
+    more = {"digests": {"grad": "1", "norm": "2"}, "predicted_s": 1.5}
+    scene.publish("grad", "norm", verdicts={"grad": "volatile", "norm": "close"}, seconds=3.0, more=more)
     (gone,) = publish.forget(scene.store, RUN, "grad")
     assert gone.names == ("grad", "norm")
     (rest,) = replays.list_of(scene.store, RUN)
     assert rest.names == ("norm",) and rest.id != "pone1" and rest.verdicts == {"norm": "close"} and rest.seconds == 3.0
+    assert rest.more == {"digests": {"norm": "2"}, "predicted_s": 1.5}, "asked again, what was forgotten is not answered"
     assert scene.published(rest.id) == [("epoch=0", "norm", 0.0), ("epoch=1", "norm", -1.0)] and check.check(scene.store) == []
     assert publish.forget(scene.store, RUN, "grad") == []
     assert [one.id for one in publish.forget(scene.store, RUN, rest.id)] == [rest.id] and replays.list_of(scene.store, RUN) == []
