@@ -128,12 +128,9 @@ def _cpu() -> str:
 def streams(python_random: Any) -> dict[str, Any]:
     """The first state of each random stream, as far as it can be told."""
     facts: dict[str, Any] = {"python": python_random}
-    numpy_random = sys.modules.get("numpy.random.mtrand")
-    if numpy_random is not None:
-        try:
-            facts["numpy"] = _numpy_entropy(numpy_random)
-        except (AttributeError, TypeError, ValueError):
-            pass
+    numpy = numpy_stream()
+    if numpy is not None:
+        facts["numpy"] = numpy
     torch = sys.modules.get("torch")
     if torch is not None:
         try:
@@ -143,7 +140,13 @@ def streams(python_random: Any) -> dict[str, Any]:
     return facts
 
 
-def _numpy_entropy(mtrand: Any) -> dict[str, Any]:
-    """NumPy's global stream is seeded from entropy that it still knows: its first state follows from that."""
-    sequence = mtrand._rand._bit_generator.seed_seq
-    return {"entropy": int(sequence.entropy), "spawn_key": [int(k) for k in sequence.spawn_key], "pool_size": int(sequence.pool_size)}
+def numpy_stream() -> dict[str, Any] | None:
+    """NumPy's global stream is seeded from entropy that it still knows: its first state follows from that. None if it is not there."""
+    mtrand = sys.modules.get("numpy.random.mtrand")
+    if mtrand is None:
+        return None
+    try:
+        sequence = mtrand._rand._bit_generator.seed_seq
+        return {"entropy": int(sequence.entropy), "spawn_key": [int(k) for k in sequence.spawn_key], "pool_size": int(sequence.pool_size)}
+    except (AttributeError, TypeError, ValueError):
+        return None  # hardly imported yet, or seeded by the program

@@ -28,6 +28,8 @@ class Kept:
     cells: dict[int, str] = field(default_factory=dict)
     torch: dict[str, Any] | None = None
     """How torch computes, as it was noted."""
+    streams: bool = False
+    """NumPy's random stream is noted, or was there when the run began."""
     hook: Any = None
     failed: bool = False
     """Something could not be noted, and it was said."""
@@ -36,6 +38,7 @@ class Kept:
 def at_start(run: OpenRun) -> None:
     """What is known at once; a notebook is followed from here on."""
     run.kept.modules = len(sys.modules)
+    run.kept.streams = environment.numpy_stream() is not None
     if not run.joined:
         inputs.listen()
     shell = source.ipython()
@@ -61,6 +64,7 @@ def keep_up(run: OpenRun, *, at_end: bool = False) -> None:
     """Once a second, and at the end."""
     _keep_inputs(run, at_end)
     _keep_environment(run)
+    _keep_streams(run)
     _keep_outputs(run)
     if run.snapshot is not None and len(sys.modules) != run.kept.modules:
         run.kept.modules = len(sys.modules)
@@ -112,6 +116,13 @@ def _keep_environment(run: OpenRun) -> None:
         run.kept.torch = environment.torch_now() or {}
         if run.kept.torch:
             run.recorder.fact("environment", torch=run.kept.torch)
+
+
+def _keep_streams(run: OpenRun) -> None:
+    """The first state of NumPy's random stream, once that is there: most programs import it behind the first call."""
+    if not run.kept.streams and not run.joined and (stream := environment.numpy_stream()) is not None:
+        run.kept.streams = True
+        run.recorder.fact("streams", numpy=stream)
 
 
 def _keep_outputs(run: OpenRun) -> None:
