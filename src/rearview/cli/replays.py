@@ -89,7 +89,7 @@ def page(listed: Sequence[Replay], view: screen.Screen, now: dt.datetime) -> lis
             ", ".join(one.names),
             " ".join(one.statement.split()),
             one.scan,
-            tables.Styled(one.verdict, STYLES.get(one.verdict, "")),
+            _verdict(one),
             text.duration(one.seconds),
         ]
         for one in listed
@@ -101,6 +101,12 @@ def page(listed: Sequence[Replay], view: screen.Screen, now: dt.datetime) -> lis
             lines += ["", view.paint(f"{short(one.id)}: {one.verdict}", "head")]
             lines += [f"  {piece}" for why in one.why for piece in tables.wrap(text.escape(why), view.width - 2)]
     return lines
+
+
+def _verdict(replay: Replay) -> tables.Cell:
+    """The verdict of the whole; those of its names, where they have their own."""
+    said = sorted({replay.verdict_of(name) for name in replay.names} or {replay.verdict}, key=list(STYLES).index)
+    return tables.Styled(", ".join(said), STYLES[said[-1]])
 
 
 def forget(names: Sequence[str], run_ref: str | None = None) -> list[tuple[str, Replay]]:

@@ -41,6 +41,13 @@ def test_a_row_says_it_in_words() -> None:
         assert word in row
 
 
+def test_names_with_verdicts_of_their_own() -> None:
+    mixed = a_replay(names=("a", "b"), verdicts={"b": "volatile"})
+    alone = a_replay(names=("b",), verdicts={"b": "volatile"})
+    _, first, second = replays.page([mixed, alone], view(160), NOW)
+    assert "identical, volatile" in first and "volatile" in second and "identical" not in second
+
+
 def test_reasons_are_below_and_hostile_text_is_shown_as_text() -> None:
     hostile = a_replay("p0000000000000001", verdict="divergent", why=("loss \x1b[31m differs",), statement="a\n\x1b[2Jb", names=("\x07x",))
     lines = replays.page([a_replay(), hostile], view(100), NOW)
