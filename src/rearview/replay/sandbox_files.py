@@ -7,6 +7,7 @@ program; what it gives is for `record.aside.bring_back` at the restore point. Wh
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterable, Sequence
@@ -21,15 +22,56 @@ from rearview.replay.sandbox import Protection, Spec
 from rearview.store import objects
 from rearview.store.layout import Store
 
+Rows = Iterable[Sequence[Any]]
+"""The `files` of a manifest."""
+
 
 @dataclass(slots=True)
 class LaidOut:
-    """What `record.aside.bring_back(folder, files, process)` needs at the restore point."""
+    """What `record.aside.bring_back(folder, files, process)` needs at the restore point, and how to go on from there."""
 
+    store: Store
+    spec: Spec
+    protection: Protection
+    past: Past
     folder: Path
     files: list[dict[str, Any]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     """Sentences: files that are not as the recorded run had them."""
+    contents: int = 0
+    """How many contents were laid out in the folder."""
+
+    def prepare(self, rows: Rows) -> tuple[list[dict[str, Any]], list[str]]:
+        """What `bring_back` needs for the boundary with these files, and what is lost."""
+        self.folder.mkdir(exist_ok=True)
+        files, said = [], []
+        for plan in _survey(self.store, self.spec.project, self.past, rows, self.protection):
+            self.contents += 1
+            sentence = _prepare(self.store, plan, self.protection.original(plan.full), self.folder / f"{self.contents:05d}")
+            plan.full = self.protection.inside(plan.full, self.spec.project)
+            said += [sentence] if sentence else []
+            files.append(asdict(plan))
+        return files, said
+
+    def pass_over(self, before: Rows | None, after: Rows, process: str) -> list[str]:
+        """A block is not run but its end put in place: give the files that it wrote their content at its end.
+
+        `before` are the files at the last boundary before it, None if that is not known. Only what differs is touched, and nothing is
+        looked at if nothing does: finding the program's open handles takes a while.
+        """
+        after = [list(row) for row in after]
+        known = {str(row[0]): list(row[1:6]) for row in before or ()}
+        wanted = {str(row[0]) for row in after if before is None or known.get(str(row[0])) != row[1:6]}
+        deleted = set(known) - {str(row[0]) for row in after}
+        if not wanted and not deleted:
+            return []
+        with firsts.unseen():
+            for path in deleted:
+                full = os.path.join(os.path.abspath(self.spec.project), path)
+                with contextlib.suppress(OSError):  # by the outer body too
+                    os.unlink(self.protection.inside(full, self.spec.project))
+            files, said = self.prepare(after)
+            return said + aside.bring_back(self.folder, [one for one in files if one["path"] in wanted], process)
 
 
 def written(past: Past, project: Path) -> tuple[str, ...]:
@@ -38,31 +80,29 @@ def written(past: Past, project: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(os.path.join(os.path.abspath(project), path) for path in paths))
 
 
-def lost(store: Store, project: Path, past: Past, rows: Iterable[Sequence[Any]] | None) -> list[str]:
+def lost(store: Store, project: Path, past: Past, rows: Rows | None) -> list[str]:
     """What a replay would not find as it was: before the run (`rows` None), or at the checkpoint with these files. Touches nothing."""
     if rows is None:
         return [sentence for sentence, _ in (_before(row, past, project) for row in _first(past)) if sentence]
-    return [f"{plan.path} {aside.in_words(plan)}" for plan in _survey(store, project, past, rows) if plan.what == aside.LOST]
+    return [_loss(plan) for plan in _survey(store, project, past, rows) if plan.what == aside.LOST]
 
 
-def lay_out(store: Store, spec: Spec, protection: Protection, past: Past, rows: Iterable[Sequence[Any]] | None) -> LaidOut:
+def lay_out(store: Store, spec: Spec, protection: Protection, past: Past, rows: Rows | None) -> LaidOut:
     """Put the run's output files to their state before the run, and prepare their state at the checkpoint whose files `rows` are."""
-    out = LaidOut(spec.scratch / "then")
+    out = LaidOut(store, spec, protection, past, spec.scratch / "then")
     with firsts.unseen():
         if rows is not None:
-            out.folder.mkdir(exist_ok=True)
-            for number, plan in enumerate(_survey(store, spec.project, past, rows)):
-                sentence = _prepare(store, plan, protection.original(plan.full), out.folder / f"{number:05d}")
-                plan.full = protection.inside(plan.full, spec.project)
-                out.lost += [sentence] if sentence else []
-                out.files.append(asdict(plan))
+            out.files, out.lost = out.prepare(rows)
         out.lost += _begin(spec, protection, past)
     return out
 
 
-def _survey(store: Store, project: Path, past: Past, rows: Iterable[Sequence[Any]]) -> list[aside.Plan]:
+def _survey(store: Store, project: Path, past: Past, rows: Rows, protection: Protection | None = None) -> list[aside.Plan]:
     """Without the time at which the run ended: what somebody changed since does not matter, nothing of it is touched."""
-    return aside.survey(store, project, [list(row) for row in rows], past.opened, past.removed, None)
+    noted = [list(row) for row in rows]
+    paths = [os.path.join(os.path.abspath(project), str(row[0])) for row in (*noted, *past.opened)]
+    originals = {path: Path(protection.original(path)) for path in paths} if protection is not None else {}
+    return aside.survey(store, project, noted, past.opened, past.removed, None, originals)
 
 
 def _prepare(store: Store, plan: aside.Plan, original: str, content: Path) -> str | None:
@@ -72,11 +112,25 @@ def _prepare(store: Store, plan: aside.Plan, original: str, content: Path) -> st
     if plan.what in (aside.PUT_BACK, aside.MADE):
         try:
             content.write_bytes(objects.get(store, plan.key) if plan.key is not None else b"")
-        except (OSError, RearviewError) as problem:
+            plan.content = content.name
+        except (OSError, RearviewError):
             plan.what = aside.LOST
-            return f"{plan.path} cannot be brought back to its content at the checkpoint: {problem}"
-        plan.content = content.name
-    return f"{plan.path} {aside.in_words(plan)}" if plan.what == aside.LOST else None
+    if plan.what != aside.LOST:
+        return None
+    sentence = _loss(plan)
+    if _is_hidden(plan):
+        plan.what = aside.BEGUN  # which is taken away at the restore point
+    return sentence
+
+
+def _is_hidden(plan: aside.Plan) -> bool:
+    """A file with a content of another time is better not there: reading it then fails, instead of giving a wrong value."""
+    return plan.mode != "+"
+
+
+def _loss(plan: aside.Plan) -> str:
+    then = f"{plan.path} had a content at the checkpoint ({plan.length:,} bytes) that was not kept"
+    return f"{then}: the program does not find it there" if _is_hidden(plan) else f"{then}: the program finds it as it is now"
 
 
 # -- before the run ------------------------------------------------------------------------------------------------------

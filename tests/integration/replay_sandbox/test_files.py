@@ -44,9 +44,11 @@ def prepared(tree: Tree) -> tuple[Past, list[list[Any]]]:
     (project / "out" / "epoch2.txt").write_text("2")
     (project / "older.txt").write_text("before|during")
     (project / "state.bin").write_bytes(b"now")
+    (project / "large.pt").write_bytes(b"of a later epoch")
     opened = [
         ["log.csv", "w", None, "0"], ["best.pt", "w", None, "0"], ["older.txt", "a", 6, "0"],
         ["gone.txt", "w", None, "0"], ["state.bin", "+", 3, "0"], ["out/epoch2.txt", "w", None, "0"],
+        ["large.pt", "w", None, "0"],
     ]  # fmt: skip
     past = Past(RunId("r1"), {}, "finished", 1, None, opened=opened, made=["out"])
     rows = [
@@ -55,6 +57,7 @@ def prepared(tree: Tree) -> tuple[Past, list[list[Any]]]:
         row("gone.txt", b"was here", "w", objects.put(tree.store, b"was here"), before_loop=False),
         row("older.txt", b"before|dur", "a"),
         row("state.bin", b"then", "+"),
+        row("large.pt", b"of an earlier epoch", "w"),
     ]
     for folder, folders, files in os.walk(project):
         for name in (*folders, *files):
@@ -63,7 +66,7 @@ def prepared(tree: Tree) -> tuple[Past, list[list[Any]]]:
 
 
 def text_of(folder: Path) -> dict[str, str]:
-    names = ("log.csv", "best.pt", "gone.txt", "older.txt", "state.bin", "out/epoch2.txt")
+    names = ("large.pt", "log.csv", "best.pt", "gone.txt", "older.txt", "state.bin", "out/epoch2.txt")
     return {name: (folder / name).read_text() for name in names if (folder / name).is_file()}
 
 
@@ -90,7 +93,7 @@ def test_before_the_run_then_at_the_checkpoint(tree: Tree, without: str) -> None
         }  # fmt: skip
         return [sentence.split()[0] for sentence in out.lost]
 
-    assert shut_in(tree, spec, work, without=without) == str(["state.bin", "state.bin"])
+    assert shut_in(tree, spec, work, without=without) == str(["state.bin", "large.pt", "state.bin"])
     assert tree.seen() == before
 
 
@@ -134,8 +137,35 @@ def test_a_folder_with_files_of_others_stays(tree: Tree) -> None:
 def test_what_cannot_be_brought_back_is_known_beforehand(tree: Tree) -> None:
     past, rows = prepared(tree)
     before = tree.seen()
-    (sentence,) = sandbox_files.lost(tree.store, tree.project, past, rows)
-    assert sentence.startswith("state.bin was written anew since the checkpoint")
+    assert sandbox_files.lost(tree.store, tree.project, past, rows) == [
+        "state.bin had a content at the checkpoint (4 bytes) that was not kept: the program finds it as it is now",
+        "large.pt had a content at the checkpoint (19 bytes) that was not kept: the program does not find it there",
+    ]
     (sentence,) = sandbox_files.lost(tree.store, tree.project, past, None)
     assert sentence.startswith("state.bin was there before the run (3 bytes)")
+    assert tree.seen() == before
+
+
+@pytest.mark.parametrize("without", WITHOUT)
+def test_files_that_a_skipped_block_wrote(tree: Tree, without: str) -> None:
+    past, rows = prepared(tree)
+    spec = tree.spec(*(Path(path) for path in sandbox_files.written(past, tree.project)))
+    later = [row("log.csv", b"epoch\n0\n1\n2\n", "w"), *rows[1:2], *rows[3:]]  # a line more, and gone.txt deleted
+    before = tree.seen()
+
+    def work(found: Protection) -> object:
+        out = sandbox_files.lay_out(tree.store, spec, found, past, rows)
+        with open("log.csv", "w") as log:
+            assert aside.bring_back(out.folder, out.files, "0") == []
+            Path("best.pt").write_text("by the outer body")
+            assert out.pass_over(rows, rows, "0") == [] and text_of(Path.cwd())["best.pt"] == "by the outer body"
+            out.pass_over(rows, later, "0")
+            found_now = text_of(Path.cwd())
+            log.write("3\n")
+        assert "gone.txt" not in found_now and found_now["best.pt"] == "by the outer body"
+        assert found_now["log.csv"] == "epoch\n0\n1\n2\n" and text_of(Path.cwd())["log.csv"] == "epoch\n0\n1\n2\n3\n"
+        out.pass_over(None, later, "0")
+        return text_of(Path.cwd())["best.pt"]
+
+    assert shut_in(tree, spec, work, without=without) == "an earlier best"
     assert tree.seen() == before
