@@ -135,7 +135,7 @@ class _Answering:
 
     def _diagnosed(self, pieces: Sequence[Piece], virtual: Sequence[str], evidence: Evidence, show: Show | None) -> Evidence:
         """Run the stretch that differs once more, without the statements: whether it is they that change the run."""
-        first = next((piece for piece in pieces if not self._compare([piece.unit], virtual).identical), None)
+        first = next((one for one in pieces if not verdicts.judge(self._compare([one.unit], virtual), evidence).faithful), None)
         if first is None or not self._task.probes or not first.seen.iterations:
             return evidence
         ident = replays.new_id()

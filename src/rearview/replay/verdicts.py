@@ -24,6 +24,7 @@ _CLOCK = re.compile(
 _LEAVES = frozenset(("float", "str", "bytes", "complex"))
 _COUNTS = frozenset(("int", "bigint", "true", "false", "none"))
 """Kinds of nodes that hold one value."""
+_GENERATOR = re.compile(r"(^|_)(rng|rngs|gen|generator|random|seed)([_\d]|$)", re.IGNORECASE)
 _VARIABLES = ("local/", "global/", "class/")
 
 
@@ -222,7 +223,7 @@ def _first(found: Comparison, volatile: set[str]) -> Difference | None:
 def probable_causes(found: Comparison, evidence: Evidence) -> list[str]:
     """What probably made a replay differ, the likeliest first; a sentence each."""
     causes = []
-    changed = evidence.without_probe is not None and evidence.without_probe.identical and not found.identical
+    changed = evidence.without_probe is not None and _is_clean(evidence.without_probe, evidence) and not found.identical
     if changed:
         remedy = "even with its state put back" if evidence.isolated else "--isolate puts it back after each"
         causes.append(f"the added statement changes the run: without it the replay is identical ({remedy})")
@@ -231,23 +232,31 @@ def probable_causes(found: Comparison, evidence: Evidence) -> list[str]:
     if evidence.changed_inputs:
         some = ", ".join(evidence.changed_inputs[:5]) + (" and others" if len(evidence.changed_inputs) > 5 else "")
         causes.append(f"an input is not what it was: {some}")
+    if not changed:
+        causes += _of_the_program(found, evidence)
     if evidence.inexact:
         causes.append(f"it cannot be bit-exact here: {'; '.join(evidence.inexact)}")
     if evidence.environment:
-        causes.append(f"the environment is another: {'; '.join(evidence.environment)}")
-    if changed:
-        return causes
-    if evidence.again is not None and _differ(found, evidence.again):
-        causes.append(_race(found))
-    streams = sorted(root for root in found.roots if root.startswith("stream/"))
-    if evidence.unseeded:
-        causes.append(f"random numbers that nobody seeded: the first state of {', '.join(evidence.unseeded)} was not recorded")
-    elif streams and _streams_first(found):
-        causes.append(f"another number of random draws: the first thing that differs is {streams[0].removeprefix('stream/')}")
-    if evidence.rung != "start" and (found.lacking or found.inexact):
+        causes.append(f"not everything around it is as it was: {'; '.join(evidence.environment)}")
+    if not changed and evidence.rung != "start" and (found.lacking or found.inexact):
         lacks = ", ".join(sorted(found.lacking)[:5]) or found.inexact[0]
         causes.append(f"the stored states do not hold everything: {lacks}")
     return causes or [_unknown(evidence)]
+
+
+def _of_the_program(found: Comparison, evidence: Evidence) -> list[str]:
+    """Whether the program repeats itself at all."""
+    causes = []
+    if evidence.again is not None and _differ(found, evidence.again, evidence):
+        causes.append(_race(found))
+    generators = sorted(_variable(root) for root in found.roots if not root.startswith("stream/") and _GENERATOR.search(_variable(root)))
+    if evidence.unseeded:
+        causes.append(f"random numbers that nobody seeded: the first state of {', '.join(evidence.unseeded)} was not recorded")
+    elif generators and evidence.rung == "start":
+        causes.append(f"random numbers that nobody seeded: {', '.join(generators[:5])} is in another state")
+    elif _streams_first(found):
+        causes.append("another number of random draws: the first thing that differs is the state of the random streams")
+    return causes
 
 
 def _unknown(evidence: Evidence) -> str:
@@ -262,12 +271,27 @@ def _unknown(evidence: Evidence) -> str:
 def _race(found: Comparison) -> str:
     before = any(not roots for _, roots in found.states_at)
     clean = "the state before was identical, and " if before else ""
-    return f"the program does not repeat itself: {clean}two replays differ from each other (threads that race, or the clock)"
+    kinds = "threads that race, random numbers that nobody seeded, the clock"
+    return f"the program does not repeat itself: {clean}two replays differ from each other ({kinds})"
 
 
-def _differ(one: Comparison, other: Comparison) -> bool:
-    """Whether two replays came out otherwise."""
-    return [(d.name, d.path, d.replayed) for d in one.differences] != [(d.name, d.path, d.replayed) for d in other.differences]
+def _is_clean(found: Comparison, known: Evidence) -> bool:
+    """Whether nothing differs but what is volatile."""
+    return not set(_differing(found)) - volatile_leaves(found, known)
+
+
+def _differ(one: Comparison, other: Comparison, known: Evidence) -> bool:
+    """Whether two replays, of which the second may be of a part only, have other values where both differ from the record."""
+    mine, theirs = _came_out(one, known), _came_out(other, known)
+    return any(mine[place] != theirs[place] for place in mine.keys() & theirs.keys())
+
+
+def _came_out(found: Comparison, known: Evidence) -> dict[tuple[str, ...], str | None]:
+    """What each difference came out as; clocks and plain variables beside them differ anyway."""
+    leaves = {root for root in found.roots if _may_be_leaf(root, found)}
+    rest = [one for one in found.differences if one.name not in leaves and not _is_clock(one.name)]
+    rest = [one for one in rest if not _is_declared(one.name, found, known)]
+    return {(one.kind, one.name, one.path, one.part, one.process): one.replayed for one in rest}
 
 
 def _streams_first(found: Comparison) -> bool:

@@ -207,6 +207,15 @@ def test_a_statement_that_changes_the_run() -> None:
     assert "added statement" not in " ".join(probable_causes(BAD, Evidence(without_probe=BAD)))
 
 
+def test_a_clock_is_no_race_and_no_excuse() -> None:
+    """The same stretch without the statement: only the clock differs, as it always does."""
+    clocked = found((3,), loss=name(), epoch_time=differing(2))
+    assert "the added statement changes the run" in probable_causes(BAD, Evidence(without_probe=clocked))[0]
+    one, two = (found((9,), {"given/net": RootFacts(1, 3, "object")}, loss=differing(2), epoch_time=differing(1)) for _ in range(2))
+    two.differences[0] = Difference("value", "epoch_time", "epoch=1", "1.0", "7.0")
+    assert "two replays" not in " ".join(probable_causes(one, Evidence(again=two)))
+
+
 def test_a_race() -> None:
     other = found((3,), {"given/net": RootFacts(1, 3, "object")}, loss=differing(2))
     other.differences[0] = Difference("value", "loss", "epoch=1", "1.0", "3.0")
@@ -225,3 +234,16 @@ def test_today_s_module() -> None:
 def test_random_draws_that_differ_first() -> None:
     comparison = found((3,), {"stream/global": RootFacts(1, 1, "dict")}, loss=differing(2))
     assert "random draws" in probable_causes(comparison, Evidence(rung="start"))[0]
+
+
+def test_a_generator_that_nobody_seeded() -> None:
+    comparison = found((3,), {"global/__main__/rng": RootFacts(1, 3, "object")}, loss=differing(2))
+    assert "nobody seeded: rng" in probable_causes(comparison, Evidence(rung="start"))[0]
+    assert "seeded: rng" not in " ".join(probable_causes(comparison, Evidence(rung="resume"))), "a restore may have missed it"
+
+
+def test_two_replays_that_differ_come_before_the_environment() -> None:
+    other = found((3,), {"given/net": RootFacts(1, 3, "object")}, loss=differing(2))
+    other.differences[0] = Difference("value", "loss", "epoch=1", "1.0", "3.0")
+    first, second = probable_causes(BAD, Evidence(again=other, environment=("the hash seed is not known",)))
+    assert "two replays differ" in first and "hash seed" in second
