@@ -222,9 +222,10 @@ class _Probes:
         probe = self._unit.probes[index] if index < len(self._unit.probes) else {}
         if self.recorder is not None and isinstance(error, Exception):
             trace = "".join(traceback.format_exception(error))
+            at = traceback.extract_tb(error.__traceback__, 1)[0]  # a probe may be several statements: the one that raised
             self.recorder.fact(
-                "probe_failed", file=probe.get("file"), line=probe.get("line"), text=probe.get("text"), traceback=trace,
-                error=f"{type(error).__name__}: {error}",
+                "probe_failed", file=probe.get("file"), line=at.lineno or probe.get("line"), text=at.line or probe.get("text"),
+                traceback=trace, error=f"{type(error).__name__}: {error}",
             )  # fmt: skip
             self.recorder.flush()
 

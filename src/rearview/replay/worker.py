@@ -12,6 +12,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from rearview.instrument.rewrite import Span
 from rearview.model import RunId
 from rearview.record import firsts, lifecycle, past, recorded_code, source
 from rearview.record.past import facts_in
@@ -56,11 +57,13 @@ def _rewrite(unit: Unit, project: Path) -> None:
     recorded_code.rewriting = compiled
 
 
-def spans(unit: Unit) -> dict[str, list[tuple[int, int]]]:
-    """File -> where its probes are, as `rewrite` takes them."""
-    by_file: dict[str, list[tuple[int, int]]] = {}
+def spans(unit: Unit) -> dict[str, list[Span]]:
+    """File -> where its probes are, as `rewrite` takes them: all statements of a probe, not only its first line."""
+    by_file: dict[str, list[Span]] = {}
     for index, probe in enumerate(unit.probes):
-        by_file.setdefault(str(probe["file"]), []).append((int(probe["line"]), index))
+        place = probe.get("place")
+        span: Span = (place[0], place[1], place[2], place[3], index) if place else (int(probe["line"]), index)
+        by_file.setdefault(str(probe["file"]), []).append(span)
     return by_file
 
 
