@@ -100,7 +100,7 @@ class Comparison:
     lacking: dict[str, str] = field(default_factory=dict)
     """What the recorded states do not hold, and why."""
     differences: list[Difference] = field(default_factory=list)
-    """The first of them, in program order."""
+    """The first of them, in program order, and the first of each name and root."""
     first: Difference | None = None
     met: list[tuple[int, str, str]] = field(default_factory=list)
     """(when, "name" or "root", which) of the first difference of each name and root."""
@@ -244,13 +244,13 @@ class _Comparing:
         self._note(facts, record.name, Difference(kind, record.name, record.path, recorded, replayed, record.process))
 
     def _note(self, facts: NameFacts | RootFacts, which: str, difference: Difference) -> None:
+        if self.found.first is None:
+            self.found.first = difference
+        if len(self.found.differences) < SHOWN or facts.first_at < 0:
+            self.found.differences.append(difference)
         if facts.first_at < 0:
             facts.first_at = self.now
             self.found.met.append((self.now, "root" if isinstance(facts, RootFacts) else "name", which))
-        if self.found.first is None:
-            self.found.first = difference
-        if len(self.found.differences) < SHOWN:
-            self.found.differences.append(difference)
 
     def _fact(self, event: Fact, stretch: Stretch, skipped: set[str]) -> None:
         facts = event.facts

@@ -217,7 +217,9 @@ def _sentence(text: str) -> str:
 
 
 def _first(found: Comparison, volatile: set[str]) -> Difference | None:
-    return next((one for one in found.differences if one.name not in volatile), found.first)
+    """The first difference that means something; a clock only if nothing else differs."""
+    serious = [one for one in found.differences if one.name not in volatile]
+    return next((one for one in serious if not _is_clock(one.name)), serious[0] if serious else found.first)
 
 
 def probable_causes(found: Comparison, evidence: Evidence) -> list[str]:

@@ -209,6 +209,15 @@ def test_virtual_names_are_no_differences(sides: Sides) -> None:
     assert [one.kind for one in sides.compare().differences] == ["extra"] * 3
 
 
+def test_the_first_difference_of_each_name_is_kept(sides: Sides) -> None:
+    for process, shift in ((sides.record, 0.0), (sides.replay, 1.0)):
+        for _ in range(30):
+            process.log("loss", 1.0 + shift)
+        process.log("acc", 1.0 + shift)
+    found = sides.compare()
+    assert len(found.differences) == 21 and found.differences[-1].name == "acc" and found.names["loss"].differing == 30
+
+
 def test_arguments_are_not_compared(sides: Sides) -> None:
     sides.record.arg("lr", 0.1)
     sides.replay.arg("lr", 0.2)

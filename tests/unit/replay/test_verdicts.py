@@ -216,6 +216,11 @@ def test_a_clock_is_no_race_and_no_excuse() -> None:
     assert "two replays" not in " ".join(probable_causes(one, Evidence(again=two)))
 
 
+def test_the_first_difference_is_not_the_clock() -> None:
+    made = judge(found((3,), {"given/net": RootFacts(1, 3, "object")}, loss=differing(2), epoch_time=differing(1)))
+    assert made.first_difference is not None and made.first_difference.name == "loss"
+
+
 def test_a_race() -> None:
     other = found((3,), {"given/net": RootFacts(1, 3, "object")}, loss=differing(2))
     other.differences[0] = Difference("value", "loss", "epoch=1", "1.0", "3.0")
