@@ -146,6 +146,8 @@ def result(answer: Answer, view: screen.Screen) -> list[str]:
     what = text.count(answer.rows, "value") if answer.prepared.question is not None else "replayed to itself"
     verdict = view.paint(judged.verdict, _STYLES.get(judged.verdict, ""))
     rung = "" if answer.prepared.plan.rung == scans.RESUME else f", {answer.prepared.plan.rung}"
+    if answer.interrupted and not answer.comparison.records and not answer.comparison.states and not answer.rows:
+        return [f"{run[:8]}: interrupted before anything was finished"]
     lines = [f"{run[:8]}: {what}, {verdict}{rung} ({compared(answer)}), {text.duration(answer.seconds)}"]
     names = [f"  {text.escape(name)}: {verdict}" for name, verdict in judged.verdicts.items()]
     why = judged.why if judged.verdict != "identical" else [one for one in judged.why if "bit for bit" not in one]

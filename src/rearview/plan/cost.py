@@ -25,8 +25,8 @@ _SPREAD = 1.645
 class Rates:
     """What a replay adds to the program's own time."""
 
-    worker_s: float = 0.15
-    """To become a worker: private folder, recorded code."""
+    worker_s: float = 0.3
+    """To become a worker and to end: private folder, recorded code, what is kept looked up."""
     restore_s: float = 0.02
     restore_s_per_byte: float = 1 / 1.0e9
     """Before the first iteration."""
@@ -36,6 +36,8 @@ class Rates:
     digest_s: float = 0.003
     digest_s_per_byte: float = 1 / 2.0e9
     """Of the state at a boundary, for the comparison."""
+    pace: float = 1.0
+    """What the program's own code takes here, as a part of what it took when it was recorded."""
     ratios: tuple[float, ...] = ()
     """What earlier replays of the run took, as a part of what was predicted."""
 
@@ -69,7 +71,7 @@ NOTHING = Seconds(0.0, 0.0, 0.0)
 
 
 def learn(facts: Iterable[tuple[str, int, float]], ratios: Sequence[float] = (), known: Rates | None = None) -> Rates:
-    """Rates from what was measured: (`restore`, `put_back` or `digest`; bytes; seconds) and (`worker`, 0, seconds)."""
+    """Rates from what was measured: (`restore`, `put_back`, `digest` or `worker`; bytes; seconds), (`pace`, 0, ratio)."""
     known = known or Rates()
     by_kind: dict[str, list[tuple[int, float]]] = {}
     for kind, size, seconds in facts:
@@ -78,7 +80,11 @@ def learn(facts: Iterable[tuple[str, int, float]], ratios: Sequence[float] = (),
     put_back = _line(by_kind.get("put_back", ()), known.put_back_s, known.put_back_s_per_byte)
     digest = _line(by_kind.get("digest", ()), known.digest_s, known.digest_s_per_byte)
     worker = [seconds for _, seconds in by_kind.get("worker", ())]
-    return Rates(statistics.median(worker) if worker else known.worker_s, *restore, *put_back, *digest, tuple(ratios))
+    pace = [ratio for _, ratio in by_kind.get("pace", ()) if 0.1 < ratio < 10.0]
+    return Rates(
+        statistics.median(worker) if worker else known.worker_s, *restore, *put_back, *digest,
+        statistics.median(pace) if pace else known.pace, tuple(ratio for ratio in ratios if 0.5 < ratio < 2.0),
+    )  # fmt: skip
 
 
 def _line(points: Iterable[tuple[int, float]], fixed: float, per_byte: float) -> tuple[float, float]:
@@ -104,21 +110,22 @@ class Costs:
         history = self._history
         passed = 0 if start is None else start.block
         gaps = sum(block.gap_s for block in history.blocks[1 : passed + 1])
-        return history.start_s + self._rates.worker_s + history.prefix_s + gaps + self._rates.restoring(start)
+        own = (history.start_s + history.prefix_s + gaps) * self._rates.pace
+        return own + self._rates.worker_s + self._rates.restoring(start)
 
     def segment_s(self, segment: Segment, skipped: Boundary | None, late: bool = False) -> float:
         """One segment; `skipped` is the nested block's end state if that is put back, `late` if the stretch began with it."""
         history, rates = self._history, self._rates
         if segment.iteration is None:
             following = segment.block + 1
-            return history.blocks[following].gap_s if following < len(history.blocks) else history.suffix_s
+            return rates.pace * (history.blocks[following].gap_s if following < len(history.blocks) else history.suffix_s)
         block, at = history.blocks[segment.block], segment.iteration
         end = rates.digesting(history.boundary(ITERATION, segment.block, at))
         if late:
-            return block.outer_s[at] + end
+            return block.outer_s[at] * rates.pace + end
         if skipped is not None:
-            return block.outer_s[at] + rates.putting_back(skipped) + end
-        return block.total_s[at] + rates.digesting(history.boundary(BLOCK, segment.block, at)) + end
+            return block.outer_s[at] * rates.pace + rates.putting_back(skipped) + end
+        return block.total_s[at] * rates.pace + rates.digesting(history.boundary(BLOCK, segment.block, at)) + end
 
     def interval(self, seconds: float, ran: Sequence[tuple[Segment, bool]]) -> Seconds:
         """A prediction with its interval: the spread of the iterations that run, and how far earlier predictions were off."""
@@ -129,8 +136,7 @@ class Costs:
             low, high = min(ratios), max(ratios)
         else:
             unsure = _UNSURE if self._history.measured else _GUESSED
-            middle, low, high = (ratios[-1] if ratios else 1.0), 1.0 - unsure, 1.0 + unsure
-            low, high = min(low, middle), max(high, middle)
+            middle, low, high = 1.0, min(1.0 - unsure, *ratios, 1.0), max(1.0 + unsure, *ratios, 1.0)
         expected = seconds * middle
         return Seconds(expected, max(0.0, seconds * low - spread), seconds * high + spread)
 

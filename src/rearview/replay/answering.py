@@ -184,14 +184,29 @@ class _Answering:
                 replays.remove(self._store, replay.run, one.id)
 
     def _measured(self, conducted: Conducted) -> list[list[Any]]:
-        sizes = {one.name: one.size_bytes for one in self._prepared.history.boundaries}
+        """What the pieces of the work took, for the next prediction."""
+        history = self._prepared.history
+        sizes = {one.name: one.size_bytes for one in history.boundaries}
         rows: list[list[Any]] = []
         for piece in conducted.pieces:
-            if piece.seen.hello_wall is not None:
-                spent = piece.seen.hello_wall - piece.began_wall - self._prepared.history.start_s
-                rows.append(["worker", 0, round(max(0.0, spent), 6)])
+            if piece.complete:
+                rows += _of_piece(piece, history)
             rows += [[kind, sizes.get(name, 0), round(seconds, 6)] for kind, name, seconds in piece.seen.measured]
         return rows[:_MOST_MEASURED]
+
+
+def _of_piece(piece: Piece, history: History) -> list[list[Any]]:
+    """How fast the program ran, and what being a worker took besides."""
+    put_back = sum(kind == "put_back" for kind, _, _ in piece.seen.measured)
+    recorded = sum(history.blocks[block].total_s[k] for block, k in piece.seen.seconds)
+    ran = sum(piece.seen.seconds.values())
+    besides = sum(seconds for kind, _, seconds in piece.seen.measured if kind != "put_back")
+    whole = put_back == 0 and recorded > 1.0
+    pace = ran / recorded if whole else 1.0
+    after = history.suffix_s if piece.stretch.to_end else 0.0
+    outside = (history.start_s + history.prefix_s + after) * pace
+    worker = max(0.0, piece.seconds - ran - besides - outside)
+    return [["worker", 0, round(worker, 6)], *([["pace", 0, round(pace, 6)]] if whole else [])]
 
 
 def _only(plan: Plan, stretch: Stretch) -> Plan:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rearview import config
-from rearview.errors import UsageError
-from rearview.model import VersionId
+from rearview.errors import Damaged, NotFound, UsageError
+from rearview.model import RunId, VersionId
 from rearview.plan import cost, scans
 from rearview.plan.cost import Rates
 from rearview.plan.scans import Need, Plan
@@ -40,6 +40,7 @@ _ASK = (
     "    except Exception: return None\n"
     "print(json.dumps({'python': platform.python_version(), 'packages': {n: v(n) for n in %r}}))"
 )
+_NEWEST = 10
 MEASURED, PREDICTED = "measured", "predicted_s"
 """In a published replay: what restores and digests took, and what the whole was predicted to take."""
 
@@ -243,16 +244,33 @@ def _free_bytes() -> int | None:
 
 
 def _rates(store: Store, run: RunInfo, timeline: History) -> Rates:
-    """What earlier replays of the run took."""
-    facts: list[tuple[str, int, float]] = []
-    ratios: list[float] = []
-    for one in replays.list_of(store, run.run):
-        rows = one.more.get(MEASURED)
-        facts += [(str(kind), int(size), float(seconds)) for kind, size, seconds in rows or ()]
+    """What earlier replays of the run took; before there are any, those of other runs: what a worker needs is much the same."""
+    mine = replays.list_of(store, run.run)
+    facts = [fact for one in mine for fact in _measured(one)]
+    ratios = []
+    for one in mine:
         predicted = one.more.get(PREDICTED)
         if isinstance(predicted, (int, float)) and predicted > 0 and one.seconds > 0:
             ratios.append(one.seconds / predicted)
-    if not facts and timeline.boundaries:
-        facts = history.restores(store, run.run)
+    if not facts:
+        facts = [fact for one in _newest(store) for fact in _measured(one) if fact[0] != "pace"]
+    if not any(kind == "restore" for kind, _, _ in facts) and timeline.boundaries:
+        facts += history.restores(store, run.run)
     return cost.learn(facts, ratios[-20:])
+
+
+def _measured(one: replays.Replay) -> list[tuple[str, int, float]]:
+    return [(str(kind), int(size), float(seconds)) for kind, size, seconds in one.more.get(MEASURED) or ()]
+
+
+def _newest(store: Store) -> list[replays.Replay]:
+    """The newest replays of any run."""
+    folders = sorted(replays.folders(store), key=lambda folder: folder.stat().st_mtime, reverse=True)[:_NEWEST]
+    found = []
+    for folder in folders:
+        try:
+            found.append(replays.read(store, RunId(folder.parent.parent.name), folder.name))
+        except (Damaged, NotFound):
+            continue
+    return found
 

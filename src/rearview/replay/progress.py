@@ -58,6 +58,8 @@ class Seen:
 
     tail: Tail
     iterations: list[Place] = field(default_factory=list)
+    seconds: dict[Place, float] = field(default_factory=dict)
+    """What each iteration took, without what comparing took."""
     done: str | None = None
     """Why its unit is done."""
     ended: str | None = None
@@ -77,7 +79,9 @@ class Seen:
     def _take(self, fact: dict[str, Any]) -> None:
         kind = fact["fact"]
         if kind == "iteration":
-            self.iterations.append((int(fact["block"]), int(fact["iteration"])))
+            place = (int(fact["block"]), int(fact["iteration"]))
+            self.iterations.append(place)
+            self.seconds[place] = float(fact.get("seconds") or 0.0)
         elif kind == "unit_done":
             self.done = str(fact.get("why"))
         elif kind == "end":

@@ -11,6 +11,7 @@ _KEPT = Boundary("b", BLOCK, 0, 0, 1000)
 _END = Boundary("i", ITERATION, 0, 0, 500)
 _HISTORY = History(1.0, 2.0, (MainBlock("epoch", (10.0, 12.0, 8.0, 11.0), (9.0, 11.0, 7.0, 10.0)),), 4.0, (_KEPT, _END))
 _RATES = Rates(0.5, 0.25, 0.001, 0.125, 0.002, 0.0625, 0.004)
+_SLOW = Rates(0.5, 0.25, 0.001, 0.125, 0.002, 0.0625, 0.004, 2.0)
 
 
 def test_a_skipped_iteration_costs_its_outer_body_and_the_state() -> None:
@@ -37,3 +38,11 @@ def test_the_interval_comes_from_the_spread_and_from_earlier_replays() -> None:
     assert (known.low, known.expected, known.high) == (pytest.approx(108), pytest.approx(110), pytest.approx(112))
     guessed = History(1.0, 2.0, _HISTORY.blocks, 4.0, measured=False)
     assert Costs(guessed, Rates()).interval(100.0, []).high > fresh.expected * 1.3
+
+
+def test_the_pace_counts_for_the_programs_own_time_alone() -> None:
+    costs = Costs(_HISTORY, _SLOW)
+    assert costs.begin_s(None) == 2 * (1 + 2) + 0.5
+    assert costs.segment_s(Segment(0, 0), _KEPT) == 2 * 1 + (0.125 + 2) + (0.0625 + 2)
+    assert costs.segment_s(Segment(0), None) == 2 * 4
+    assert learn([("pace", 0, 1.5), ("pace", 0, 1.7), ("pace", 0, 1.6)]).pace == 1.6
