@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+SOURCE = Path(__file__).resolve().parent.parent / "src"
 PATIENCE_S = 600.0
 VOLATILE = ("time", "t0", "t1", "dt", "elapsed", "mfu", "tnow", "start")
 """Parts of names of variables that hold clocks: they differ from run to run."""
@@ -57,9 +58,10 @@ CHANGES: dict[str, tuple[int, tuple[Change, ...]]] = {
     "time_seq": (1, (Change("time_sequence_prediction/train.py", (Loop("", 0, "step", main=True),)),)),
     "reinforce": (10, (Change("reinforcement_learning/reinforce.py", (Loop("main", 0, "episode", main=True), Loop("main", 1, "t"))),)),
     "dcgan": (1, (Change("dcgan/main.py", (Loop("", 0, "epoch", main=True), Loop("", 1, "batch"))),)),
-    "nanogpt": (10, (Change("train.py", (Loop("", 0, "iter", main=True),)),)),
+    "nanogpt": (10, (Change("train.py", (Loop("", 3, "iter", main=True),)),)),
     "mingpt_adder": (50, (Change("mingpt/trainer.py", (Loop("run", 0, "iter", main=True),)),)),
     "siamese": (1, (Change("siamese_network/main.py", (Loop("main", 0, "epoch", main=True), Loop("train", 0, "batch"))),)),
+    "cleanrl_ppo": (1, (Change("cleanrl/ppo.py", (Loop("", 0, "iteration", main=True), Loop("", 1, "step"))),)),
     "cleanrl_dqn": (500, (Change("cleanrl/dqn.py", (Loop("", 0, "step", main=True),)),)),
 }
 """By program: the period of its checkpoints in iterations of the main loop, and what is added."""
@@ -68,6 +70,12 @@ ARGUMENTS = {
     "vae": "--epochs 4 --no-accel --batch-size 400 --log-interval 4",
     "time_seq": "--steps 2",
     "mingpt_adder": "--trainer.max_iters=201 --trainer.batch_size=16 --data.ndigit=1 --trainer.num_workers=0",
+    "dcgan": "--dataset mnist --dataroot mn --batchSize 64 --ngf 8 --ndf 8 --niter 3 --outf out --workers 2 --manualSeed 7",
+    "nanogpt": (
+        "config/train_shakespeare_char.py --device=cpu --compile=False --eval_iters=2 --eval_interval=20 --log_interval=2 --block_size=32 "
+        "--batch_size=4 --n_layer=2 --n_head=2 --n_embd=32 --max_iters=60 --lr_decay_iters=60 --dropout=0.1 --gradient_accumulation_steps=2"
+    ),
+    "cleanrl_ppo": "--total-timesteps 3072 --no-cuda",
     "cleanrl_dqn": "--total-timesteps 2500 --learning-starts 500 --buffer-size 2000 --no-cuda",
 }
 """Shorter than the descriptions have them: each is run four times here."""
@@ -136,6 +144,35 @@ def _first_line(tree: ast.Module) -> int:
 # -- running -------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class End:
+    """The last state of a run."""
+
+    digests: dict[str, str]
+    """By root; and `place`."""
+    tree: Any
+    buffers: list[str]
+    """The digest of each."""
+
+    def leaves(self, root: str) -> dict[str, str]:
+        """Everything that a root reaches: a path of names and places -> what is there."""
+        key = next((key for key in self.tree.roots if "/".join(map(str, key)) == root), None)
+        found: dict[str, str] = {}
+        seen: set[int] = set()
+        waiting = [] if key is None else [(self.tree.roots[key], "")]
+        for number, path in waiting:
+            kind, payload = self.tree.nodes[number]
+            if not isinstance(payload, list):
+                found[path] = self.buffers[payload] if kind == "buffer" else f"{kind} {payload!r}"
+            elif number not in seen:
+                seen.add(number)
+                found[path] = kind
+                kinds = [self.tree.nodes[child] for child in payload]
+                names = [one[1] if one[0] == "str" else None for one in [("", None), *kinds]]  # a name stands before what it names
+                waiting += [(child, f"{path}/{names[k] or k}") for k, child in enumerate(payload)]
+        return found
+
+
 class Copy:
     """One program in a folder of its own."""
 
@@ -179,11 +216,22 @@ class Copy:
         """Whether there is something to go on from."""
         return any(self.folder.glob(".rearview/runs/*/checkpoints/*-iteration.json"))
 
-    def ends(self) -> dict[str, str]:
-        """Where the newest checkpoint was taken, and the digest of each root of the state there."""
+    def ends(self) -> End:
+        """The newest checkpoint: where it was taken, and what it holds."""
         found = sorted(self.folder.glob(".rearview/runs/*/checkpoints/*.json"), key=lambda path: path.stat().st_mtime_ns)
-        facts = json.loads(found[-1].read_bytes()) if found else {"roots": {}, "path": None}
-        return {"place": json.dumps(facts["path"]), **{name: row[0] for name, row in facts["roots"].items()}}
+        facts = json.loads(found[-1].read_bytes()) if found else {"roots": {}, "path": None, "buffers": []}
+        digests = {"place": json.dumps(facts["path"]), **{name: row[0] for name, row in facts["roots"].items()}}
+        return End(digests, _tree(self.folder / ".rearview", facts["tree"]) if found else None, [row[1] for row in facts["buffers"]])
+
+
+def _tree(store: Path, key: str) -> Any:
+    if str(SOURCE) not in sys.path:
+        sys.path.insert(0, str(SOURCE))
+    from rearview.state.tree import decode
+    from rearview.store import objects
+    from rearview.store.layout import Store
+
+    return decode(objects.get(Store(store), key))
 
 
 class Running:
@@ -224,19 +272,29 @@ def is_clock(root: str) -> bool:
     return any(word in VOLATILE for word in words)
 
 
-def verdict(whole: list[str], killed: list[str], resumed: list[str], ends: dict[str, str], now: dict[str, str]) -> dict[str, Any]:
+def verdict(whole: list[str], killed: list[str], resumed: list[str], alone: End, again: End) -> dict[str, Any]:
     """What a resume came to, against the run that was left alone."""
+    ends, now = alone.digests, again.digests
     common = 0
     while common < min(len(whole), len(resumed)) and whole[-1 - common] == resumed[-1 - common]:
         common += 1
-    differing = sorted(name for name in ends.keys() | now.keys() if ends.get(name) != now.get(name))
+    roots = sorted(name for name in ends.keys() | now.keys() if ends.get(name) != now.get(name))
+    differing = [name for root in roots for name in _inside(root, alone, again)]
     return {
-        "output": common >= len(whole) - len(killed) and common > 0,
+        "output": common >= len(whole) - len(killed),
         "lines_again": common - (len(whole) - len(killed)),
         "roots": len(ends) - 1,
         "differing": [name for name in differing if not is_clock(name)],
         "clocks": [name for name in differing if is_clock(name)],
     }
+
+
+def _inside(root: str, alone: End, again: End) -> list[str]:
+    """Where two roots differ: what in them does, or the root itself."""
+    if alone.tree is None or again.tree is None:
+        return [root]
+    before, after = alone.leaves(root), again.leaves(root)
+    return [root + path for path in before.keys() | after.keys() if before.get(path) != after.get(path)] or [root]
 
 
 def ours(text: str) -> list[str]:
@@ -275,7 +333,7 @@ def main() -> None:
     import run_corpus  # type: ignore[import-not-found]
     from programs import PROGRAMS  # type: ignore[import-not-found]
 
-    source = Path(__file__).resolve().parent.parent / "src"
+    source = SOURCE
     if not chosen.json:
         print(f"{'program':16} {'equal':6} {'lines':>5} {'roots':>5}  resumed, or why not")
     failed = 0

@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
+
+from rearview.state.capture import capture
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "corpus.py"
 PROGRAM = '''"""A docstring."""
@@ -55,8 +58,22 @@ def test_loops_are_found_by_function_and_number(corpus: ModuleType) -> None:
 
 
 def test_the_rest_of_the_output_has_to_be_the_same(corpus: ModuleType) -> None:
-    whole, ends = ["a", "b", "c", "d"], {"place": "p", "global/__main__/w": "1", "global/__main__/t0": "5"}
-    good = corpus.verdict(whole, ["a", "b", "c"], ["c", "d"], ends, {**ends, "global/__main__/t0": "6"})
+    def end(**more: str) -> Any:
+        return corpus.End({"place": "p", "global/__main__/w": "1", "global/__main__/t0": "5", **more}, None, [])
+
+    whole = ["a", "b", "c", "d"]
+    good = corpus.verdict(whole, ["a", "b", "c"], ["c", "d"], end(), end(**{"global/__main__/t0": "6"}))
     assert (good["output"], good["lines_again"], good["differing"], good["clocks"]) == (True, 1, [], ["global/__main__/t0"])
-    assert not corpus.verdict(whole, ["a", "b"], ["d"], ends, ends)["output"], "a line is missing"
-    assert corpus.verdict(whole, ["a", "b"], ["c", "d"], ends, {**ends, "global/__main__/w": "2"})["differing"] == ["global/__main__/w"]
+    assert not corpus.verdict(whole, ["a", "b"], ["d"], end(), end())["output"], "a line is missing"
+    assert corpus.verdict(whole, ["a", "b"], ["c", "d"], end(), end(**{"global/__main__/w": "2"}))["differing"] == ["global/__main__/w"]
+
+
+def test_what_differs_inside_of_a_root_is_named(corpus: ModuleType) -> None:
+    def end(digest: str, time_s: float, rate: float) -> Any:
+        tree = capture({("global", "m", "trainer"): SimpleNamespace(iter_time=time_s, rate=rate)}).tree
+        return corpus.End({"place": "p", "global/m/trainer": digest}, tree, [])
+
+    verdict = corpus.verdict(["a"], [], ["a"], end("1", 2.5, 0.1), end("2", 3.5, 0.1))
+    assert (verdict["differing"], len(verdict["clocks"])) == ([], 1)
+    (named,) = corpus.verdict(["a"], [], ["a"], end("1", 2.5, 0.1), end("2", 2.5, 0.2))["differing"]
+    assert named.endswith("/rate")
