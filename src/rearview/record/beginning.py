@@ -109,7 +109,7 @@ def write(
         "filename": _relative(program.path, ground.project) if program.path else program.name,
         "argv": list(sys.argv),
         "orig_argv": list(sys.orig_argv),
-        "cwd": _relative(Path.cwd(), ground.project),
+        "cwd": _relative(Path(source.starting_folder()), ground.project),
         "how": program.how,
         "module": program.module,
         "version": taken.version if taken else None,

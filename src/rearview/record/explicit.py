@@ -53,9 +53,19 @@ class RunContext:
 
 def run_explicitly(name: str | None, tags: Sequence[str], notes_text: str | None, settings: Mapping[str, object]) -> RunContext:
     """Begin an explicit run; one that is open here and not in a `with` ends first."""
+    _end_open_runs()
+    return RunContext(lifecycle.begin(explicit=True, name=name, tags=tags, notes_text=notes_text, settings=settings))
+
+
+def end_in_notebook() -> None:
+    """In a notebook, where nothing else says so: the run that is open and not in a `with` is over, because somebody asks about it."""
+    if source.ipython() is not None:
+        _end_open_runs()
+
+
+def _end_open_runs() -> None:
     with session.lock:
         before = lifecycle.opened.here()
         while before is not None and not before.entered and (before.explicit or source.ipython() is not None):
             lifecycle.finish(before, "finished")
             before = lifecycle.opened.here()
-    return RunContext(lifecycle.begin(explicit=True, name=name, tags=tags, notes_text=notes_text, settings=settings))

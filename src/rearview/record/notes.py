@@ -30,7 +30,8 @@ class Kept:
     """How torch computes, as it was noted."""
     streams: bool = False
     """NumPy's random stream is noted, or was there when the run began."""
-    hook: Any = None
+    hooks: dict[str, Any] = field(default_factory=dict)
+    """What IPython calls around cells."""
     failed: bool = False
     """Something could not be noted, and it was said."""
 
@@ -49,8 +50,13 @@ def at_start(run: OpenRun) -> None:
             text = str(getattr(info, "raw_cell", "") or "")
             note_cell(run, source.coming_cell(shell, text), text)
 
-        run.kept.hook = executed
-        shell.events.register("pre_run_cell", executed)
+        def over(result: Any) -> None:
+            if isinstance(getattr(result, "error_in_exec", None), KeyboardInterrupt):
+                run.recorder.fact("cell_interrupted", index=getattr(result, "execution_count", None))
+
+        run.kept.hooks = {"pre_run_cell": executed, "post_run_cell": over}
+        for event, hook in run.kept.hooks.items():
+            shell.events.register(event, hook)
 
 
 def note_cell(run: OpenRun, number: int, text: str) -> None:
@@ -140,10 +146,10 @@ def at_end(run: OpenRun) -> None:
         run.kept.modules = -1
         with firsts.unseen():
             keep_up(run, at_end=True)
-        if run.kept.hook is not None:
+        if run.kept.hooks:
             shell = source.ipython()
-            if shell is not None:
-                shell.events.unregister("pre_run_cell", run.kept.hook)
+            for event, hook in run.kept.hooks.items() if shell is not None else ():
+                shell.events.unregister(event, hook)
             if run.snapshot is not None:
                 _amend(run, {source.cell_path(k): text.encode() for k, text in run.kept.cells.items()}, "cells executed")
     except (OSError, ValueError, RearviewError) as problem:

@@ -73,6 +73,12 @@ def _notebook_path(shell: Any) -> Path | None:
     return None
 
 
+def starting_folder() -> str:
+    """Where the program was started; a kernel knows, whatever its cells did since."""
+    folder = getattr(ipython(), "starting_dir", None)
+    return folder if isinstance(folder, str) and os.path.isdir(folder) else os.getcwd()
+
+
 def command_text() -> str | None:
     """The program given with `python -c`."""
     words = sys.orig_argv

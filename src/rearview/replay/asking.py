@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from rearview import config
 from rearview.errors import RearviewError, UsageError
 from rearview.plan.scans import Plan
-from rearview.replay import answering, preparing, query, sandbox_scratch
+from rearview.record import explicit
+from rearview.replay import answering, preparing, query, sandbox_scratch, units
 from rearview.replay.answering import Answer, Show
 from rearview.replay.preparing import Prepared
 from rearview.replay.query import Ask, Other, Question
@@ -59,6 +60,8 @@ def project_of(store: Store) -> Path:
 def look(catalog: Catalog, ask: Ask) -> Prospect:
     """What answering takes. Nothing is run or written; scratch of replays that were killed is cleaned away."""
     store = catalog.store
+    if units.IN_REPLAY in os.environ:
+        raise UsageError(f"this is part of a replay ({units.IN_REPLAY} is set), in which nothing is replayed")
     sandbox_scratch.clean(store)
     project = project_of(store)
     found = query.find(catalog, project, ask, config.load(project))
@@ -108,6 +111,9 @@ def replay(
     """
     from rearview.catalog.catalog import Catalog
 
+    if units.IN_REPLAY in os.environ:
+        return list(names)  # a program that asks is replayed itself: its answers are there
+    explicit.end_in_notebook()
     here = store or layout.locate(Path.cwd())
     ask = Ask(
         names=() if at is not None else names, run=run, where=where, only=only, at=_placed(at, expression, names, before),

@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from rearview.instrument.cells import Cell, Matched, match
 from rearview.model import RunId, VersionId
+from rearview.plan.timeline import History
 from rearview.record import source
 from rearview.record.past import facts_in, is_main
 from rearview.replay import cells
+from rearview.store import runs
 from rearview.store.journal import parts_of
 from rearview.store.layout import Store
 from rearview.versions import read
@@ -23,6 +26,8 @@ from rearview.versions import read
 KINDS = ("notebook", "interactive")
 """How runs were started that executed cells."""
 SUFFIX = ".ipynb"
+_KERNEL_S = 0.4
+"""IPython and a shell of it, measured."""
 _MOST_BYTES = 200_000_000
 _MOST_FOLDERS = 20_000
 _NOT_LOOKED_INTO = frozenset(("__pycache__", "node_modules", "site-packages", "venv", "env"))
@@ -43,6 +48,31 @@ def executed(store: Store, run: RunId, version: VersionId) -> dict[int, str]:
             for fact in facts_in(part, "cell"):
                 found.setdefault(int(fact["index"]), str(fact["source"]))
     return dict(sorted(found.items()))
+
+
+def first_of(store: Store, run: RunId) -> int:
+    """The cell in which the run began: the last one that its process had begun by then."""
+    version = runs.read_run(store, run).get("version")
+    paths = read.files(store, VersionId(str(version))) if version is not None else {}
+    return max((number for number in map(cells.number_of, paths) if number is not None), default=0)
+
+
+def as_replayed(store: Store, timeline: History, run: RunId, notes: list[str]) -> History:
+    """What of a run can be replayed: a kernel takes its time to begin, and nobody interrupts a cell a second time."""
+    timeline = replace(timeline, start_s=timeline.start_s + _KERNEL_S)
+    cut = [number for number, block in enumerate(timeline.blocks) if block.ending in ("left", "exception")]
+    interrupted = _interrupted(store, run)
+    if not interrupted or not cut:
+        return timeline
+    notes.append(f"cell [{interrupted[0]}] was interrupted in its loop: what came after its last whole iteration is not replayed")
+    kept = [one for one in timeline.boundaries if one.block <= cut[0]]
+    return replace(timeline, blocks=timeline.blocks[: cut[0] + 1], boundaries=tuple(kept), status="killed", suffix_s=0.0)
+
+
+def _interrupted(store: Store, run: RunId) -> list[object]:
+    """Cells that somebody interrupted."""
+    parts = [part for name, part in parts_of(store.run(run)) if is_main(name.writer)]
+    return [fact.get("index") for part in parts for fact in facts_in(part, "cell_interrupted")]
 
 
 def lacking(store: Store, run: RunId, version: VersionId) -> dict[str, bytes]:

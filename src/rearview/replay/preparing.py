@@ -147,7 +147,10 @@ def _base(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepared:
     _refuse_ranks(run, facts)
     folder_of(project, facts)
     damaged: list[str] = []
-    timeline = history.read(store, run.run, run.status, damaged)
+    interrupted = run.status == "failed" and run.detail == KeyboardInterrupt.__name__  # nobody does that a second time
+    timeline = history.read(store, run.run, "killed" if interrupted else run.status, damaged)
+    if run.how in notebooks.KINDS:
+        timeline = notebooks.as_replayed(store, timeline, run.run, damaged)
     environ, said = again.environ_of(facts, os.environ, config.load(project, {}))
     threads = where.threads_of(known.environment)
     workers = ask.workers or capacity(timeline, threads)

@@ -138,6 +138,8 @@ def _refuse_if_nothing(found: Found, names: Sequence[str]) -> None:
 
 def _question(now: Now, run: RunInfo, names: Sequence[str]) -> Question | Other:
     if run.status == "running":
+        if run.how in notebooks.KINDS:
+            return Other(run.run, "it is still open in its kernel: ask there with rv.replay, which ends it, or begin another with rv.run()")
         return Other(run.run, "it is still running: wait for its end")
     if run.version is None:
         return Other(run.run, "its source was not recorded")

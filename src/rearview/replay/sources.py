@@ -10,7 +10,7 @@ import io
 import os
 import tokenize
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +154,8 @@ class Now:
             recorded, current = recorded | then, current | now
             unchanged |= {path: text.encode("utf-8", "surrogateescape") for path, text in then.items()}
         found = self._added(version, recorded, current, unchanged)
+        if notebook is not None and isinstance(found, Statements):
+            found = _since(found, notebooks.first_of(self.store, notebook.run))
         return gone if gone is not None and isinstance(found, Statements) and not found.added.logs else found
 
     def _added(
@@ -230,6 +232,12 @@ class Now:
             file = Path(self.at.file)
             if not file.is_file() and not (self.project / file).is_file():
                 raise UsageError(f"there is no file {self.at.file}: --at takes FILE:LINE of a file of this project")
+
+
+def _since(found: Statements, first: int) -> Statements:
+    """Without the log statements in cells that had run before the run began. What they define may be called later."""
+    logs = tuple(log for log in found.added.logs if log.function or (cells.number_of(log.file) or first) >= first)
+    return replace(found, added=replace(found.added, logs=logs))
 
 
 def _means(project: Path, given: str, path: str) -> bool:

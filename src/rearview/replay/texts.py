@@ -10,7 +10,7 @@ import linecache
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -52,7 +52,7 @@ def _run_text(data: bytes, path: str, module: ModuleType, probes: Sequence[Span]
 # -- cells ---------------------------------------------------------------------------------------------------------------
 
 
-def _run_cells(shell: Any, texts: dict[str, str], probes: dict[str, list[tuple[int, int]]], stage: Stage) -> None:
+def _run_cells(shell: Any, texts: dict[str, str], probes: Mapping[str, Sequence[Span]], stage: Stage) -> None:
     """Cell after cell. One that fails is left there and the next one runs, as in the recorded session; unless a probe failed in it."""
     rewriting = _Rewriting()
     shell.ast_transformers.append(rewriting)
@@ -94,7 +94,7 @@ def _shell(module: ModuleType, folder: Path) -> Any:
     os.environ["IPYTHONDIR"] = str(folder)
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        shell = _kernel_shell(settings, module) if _was_kernel() else _plain_shell(settings, module)
+        shell = _fresh(settings, module)
     finally:
         if before is None:
             del os.environ["IPYTHONDIR"]
@@ -107,27 +107,19 @@ def _shell(module: ModuleType, folder: Path) -> Any:
     return shell
 
 
-def _was_kernel() -> bool:
-    """Whether the run was in a kernel, and one can be had."""
-    stage = lifecycle.stage
-    assert isinstance(stage, Stage)
-    return stage.how == "notebook" and find_spec("ipykernel") is not None
-
-
-def _kernel_shell(settings: Any, module: ModuleType) -> Any:
-    from ipykernel.inprocess.ipkernel import InProcessInteractiveShell, InProcessKernel
-
-    if find_spec("matplotlib_inline") is not None:
-        os.environ.setdefault("MPLBACKEND", _INLINE)  # as kernels do
-    kind = type("ZMQInteractiveShell", (InProcessInteractiveShell,), {})  # programs ask for the name to see where they are
-    make: Any = InProcessKernel
-    return make(config=settings, shell_class=kind, user_module=module, user_ns=module.__dict__).shell
-
-
-def _plain_shell(settings: Any, module: ModuleType) -> Any:
+def _fresh(settings: Any, module: ModuleType) -> Any:
+    """A shell as kernels have it, without their sockets and threads; programs look at its name and settings to see where they are."""
     from IPython.core.interactiveshell import InteractiveShell
 
-    return InteractiveShell.instance(config=settings, user_module=module, user_ns=module.__dict__)
+    stage = lifecycle.stage
+    assert isinstance(stage, Stage)
+    kind: Any = InteractiveShell
+    if stage.how == "notebook":
+        kind = type("ZMQInteractiveShell", (InteractiveShell,), {"kernel": None})
+        settings.IPKernelApp.quiet = True
+        if find_spec("matplotlib_inline") is not None:
+            os.environ.setdefault("MPLBACKEND", _INLINE)
+    return kind.instance(config=settings, user_module=module, user_ns=module.__dict__)
 
 
 def _quiet(shell: Any) -> None:
