@@ -30,6 +30,8 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 PATIENCE_S = 600.0
 VOLATILE = ("time", "t0", "t1", "dt", "elapsed", "mfu", "tnow", "start")
 """Parts of names of variables that hold clocks: they differ from run to run."""
+ANEW = ("run_name", "env_fns", "_np_random")
+"""A name with the time in it and functions that close over that; generators of spaces that nobody seeds or draws from."""
 
 
 @dataclass(frozen=True)
@@ -266,10 +268,10 @@ class Running:
 # -- comparing -----------------------------------------------------------------------------------------------------------
 
 
-def is_clock(root: str) -> bool:
-    """Whether a variable holds a time, by its name."""
-    words = root.rpartition("/")[2].lower().split("_")
-    return any(word in VOLATILE for word in words)
+def is_clock(path: str) -> bool:
+    """Whether something holds a time, by the names on the way to it, or is drawn anew in every run."""
+    parts = path.split("/")
+    return any(word in VOLATILE for part in parts for word in part.lower().split("_")) or any(part in ANEW for part in parts)
 
 
 def verdict(whole: list[str], killed: list[str], resumed: list[str], alone: End, again: End) -> dict[str, Any]:
