@@ -361,7 +361,9 @@ class _Planning:
         elif into and need.in_iterations:
             found.append(Scan(VALIDATION, "a statement is in the main loop, outside its nested loops"))
         if any(self.needed[at] and self.segments[at].iteration is None for at in range(len(self.segments))):
-            found.append(Scan(SUFFIX, "it may run after the main loop" if need.whole else "a statement is after the main loop"))
+            why = "it may run after the main loop" if need.whole else "a statement is after the main loop"
+            unknown = "where its loops are is not known: there are no checkpoints"
+            found.append(Scan(SUFFIX, why if self.history.blocks else unknown))
         return found
 
     def _left_out(self) -> list[str]:

@@ -198,7 +198,8 @@ class _Answering:
 def _of_piece(piece: Piece, history: History) -> list[list[Any]]:
     """How fast the program ran, and what being a worker took besides."""
     put_back = sum(kind == "put_back" for kind, _, _ in piece.seen.measured)
-    recorded = sum(history.blocks[block].total_s[k] for block, k in piece.seen.seconds)
+    timed = [history.blocks[block].total_s[k : k + 1] for block, k in piece.seen.seconds if block < len(history.blocks)]
+    recorded = sum(map(sum, timed))  # nothing, where checkpoints were off
     ran = sum(piece.seen.seconds.values())
     besides = sum(seconds for kind, _, seconds in piece.seen.measured if kind != "put_back")
     whole = put_back == 0 and recorded > 1.0
