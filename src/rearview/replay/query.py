@@ -153,7 +153,7 @@ def _question(now: Now, run: RunInfo, names: Sequence[str]) -> Question | Other:
     if not logs:
         missing = f"no added statement logs {', '.join(names)}" if names else "it recorded every name that the added statements log"
         return Other(run.run, missing)
-    return Question(run, statements, logs)
+    return Question(run, *statements.only(logs))
 
 
 def _asked(statements: Statements, run: RunInfo, names: Sequence[str]) -> tuple[Log, ...]:

@@ -5,9 +5,11 @@ Reads files by the rules that versions are taken by. Must not know runs, or what
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import io
 import os
+import textwrap
 import tokenize
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +22,7 @@ from rearview.instrument import place_at
 from rearview.instrument.added import Added, Changed, Group, Log, added_in_project
 from rearview.model import RunId, VersionId
 from rearview.record import source
-from rearview.replay import cells, notebooks
+from rearview.replay import cells, narrowing, notebooks
 from rearview.store.layout import Store
 from rearview.versions import read
 from rearview.versions.gather import gather
@@ -68,6 +70,15 @@ class Statements:
         """The text of every Python file that runs."""
         return {path: decoded(data) for path, data in {**self.unchanged, **self.files}.items()}
 
+    def only(self, logs: tuple[Log, ...]) -> tuple[Statements, tuple[Log, ...]]:
+        """The same without statements that log nothing of what is asked for, and what is asked for in it."""
+        texts = {path: decoded(data) for path, data in self.files.items()}
+        added, left = narrowing.narrowed(self.added, texts, logs)
+        files = {path: data if left[path] == texts[path] else encoded(left[path], data) for path, data in self.files.items()}
+        asked = {(log.file, log.line, log.name) for log in logs}
+        kept = tuple(log for log in added.logs if (log.file, log.line, log.name) in asked)
+        return replace(self, added=replace(added, files=left), files=files), kept
+
     def probes(self, logs: tuple[Log, ...]) -> tuple[dict[str, Any], ...]:
         """One for each group of statements in which something runs, as units have them."""
         found = []
@@ -84,13 +95,21 @@ class Statements:
         lines = place_at.lines_of(decoded(self.files[group.file]))
         return "".join(lines[group.place[0] - 1 : group.place[2]])
 
+    def _beside(self, group: Group) -> str:
+        """What of a group is no log alone: temporaries that a log needs, conditions around it."""
+        try:
+            body = ast.parse(textwrap.dedent(self.text(group))).body
+        except SyntaxError:
+            return self.text(group).strip()  # it shares its lines with other statements
+        return "\n".join(ast.unparse(one) for one in body if not isinstance(one, ast.Expr))
+
     def digest(self, name: str | None) -> str:
         """What recognises the statements of a name: their text, and where they are in the program."""
         found = hashlib.blake2b(digest_size=12)
         for log in self.added.logs:
             if log.name == name:
-                where = f"{log.file}\0{log.function}\0{log.loops}\0"
-                found.update((where + self.text(self.added.groups[log.group]).strip()).encode("utf-8", "surrogatepass") + b"\0")
+                where = f"{log.file}\0{log.function}\0{log.loops}\0{log.text}\0"
+                found.update((where + self._beside(self.added.groups[log.group])).encode("utf-8", "surrogatepass") + b"\0")
         return found.hexdigest()
 
 
