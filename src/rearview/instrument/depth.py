@@ -46,10 +46,16 @@ class Depth:
         )  # fmt: skip
 
 
-def depths(files: Mapping[str, str], probes: Sequence[tuple[str, int]], entry: str | None = None) -> list[Depth]:
-    """For each (file, line) where its statement runs. `entry`: the file that the run began with; None: it may be any of them."""
+def depths(
+    files: Mapping[str, str], probes: Sequence[tuple[str, int]], entry: str | None = None,
+    added: Sequence[tuple[str, tuple[int, int, int, int]]] = (),
+) -> list[Depth]:  # fmt: skip
+    """For each (file, line) where its statement runs. `entry`: the file that the run began with; None: it may be any of them.
+
+    `added`: files and places of statements that were added; loops in them are not those of the record.
+    """
     program = _program(files, {file for file, _ in probes}, entry)
-    walk = Walk(program)
+    walk = Walk(program, added)
     walk.run(entry)
     return [_depth(program, walk, file, line) for file, line in probes]
 
@@ -82,7 +88,7 @@ def _depth(program: Program, walk: Walk, file: str, line: int) -> Depth:
     depth = Depth()
     for place in places:
         depth |= _of_place(place, walk, where)
-    if (program.dynamic or part.doubtful) and part is not program.bodies[file] and not walk.drives(part):
+    if (program.dynamic or part.doubtful) and part is not program.bodies[file] and not walk.structure.drives(part):
         how = "by a name that the program computes" if program.dynamic else "where it looks like a method of a library's object"
         depth |= Depth(whole=True, why=f"{where} may also be called {how}")
     if part.anywhere:

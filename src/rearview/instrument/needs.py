@@ -47,7 +47,7 @@ def needs(files: Mapping[str, str], added: Added, entry: str | None = None) -> N
     """`files`: the recorded source with the files that got statements replaced."""
     logs = [(log.file, log.line) for log in added.logs]
     groups = [(group.file, group.place[0]) for group in added.groups]
-    found = depths(files, [*logs, *groups], entry)
+    found = depths(files, [*logs, *groups], entry, [(group.file, group.place) for group in added.groups])
     by_place = dict(zip([*logs, *groups], found, strict=True))
     # A temporary is made where a log needs it; what is before the main loop runs in any case.
     running = [one for one, group in zip(found[len(logs) :], added.groups, strict=True) if group.runs]

@@ -29,6 +29,7 @@ _PLAIN_DECORATORS = frozenset(
 _MAKING = ("__init__", "__new__", "__post_init__")
 _BY_NAME = frozenset({"getattr", "methodcaller", "attrgetter", "hasattr"})
 _DYNAMIC = frozenset({"eval", "exec", "globals", "import_module", "__import__"})
+"""As functions: `model.eval()` is something else."""
 _OF_LIBRARIES = _MODULE_METHODS | frozenset({"step", "backward"})
 """Methods that objects of libraries have too: on an object that is not known to be the project's, `.train()` is theirs."""
 
@@ -283,8 +284,9 @@ class Program:
                     self._is_value(one.value, method=False)
                 elif root(call.args[0]) not in file.modules:
                     self.dynamic = True
-        elif name in _DYNAMIC and not (call.args and isinstance(call.args[0], ast.Constant) and call.args[0].value == MODULE):
-            self.dynamic = True
+        elif name in _DYNAMIC and (isinstance(call.func, ast.Name) or name == "import_module"):
+            ours = call.args and isinstance(call.args[0], ast.Constant) and call.args[0].value == MODULE
+            self.dynamic = self.dynamic or not ours
 
 
 def _annotations(node: ast.AST) -> Iterator[ast.AST]:

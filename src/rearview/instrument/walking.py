@@ -9,8 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 
-from rearview.instrument.calls import Calls, bodies, name_given, statements, within
-from rearview.instrument.driving import driven_loops, scopes
+from rearview.instrument.calls import name_given
 from rearview.instrument.places import (
     ANYWHERE,
     IN,
@@ -26,84 +25,49 @@ from rearview.instrument.places import (
     outside,
 )
 from rearview.instrument.program import Part, Program
+from rearview.instrument.structure import Structure
 
 _MOST = 3
 _CONSUME = frozenset({"sum", "list", "tuple", "set", "dict", "sorted", "max", "min", "any", "all", "frozenset", "join", "fsum"})
 """What takes all items of a generator expression at once."""
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Walk:
     """One walk; `places` has what may go on around each statement, by its identity."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, added: Iterable[tuple[str, tuple[int, int, int, int]]] = ()) -> None:
+        """`added`: where statements were added. Loops in them are none of the record's."""
         self._program = program
+        self.structure = Structure(program, added)
         self.places: dict[int, Places] = {}
-        self.strange: str | None = None
+        self.strange = self.structure.strange
         """Why nothing can be said about this program."""
         self.checkpointed = False
         """A main loop was found."""
         self.entered_after: set[int] = set()
         """Behind how many main loops another one may begin."""
-        self._known: dict[tuple[int, Places], Places] = {}
-        self._open: set[int] = set()
+        self._known: dict[tuple[int, Places, bool], Places] = {}
+        self._open: set[tuple[int, bool]] = set()
         self._recursive: set[int] = set()
-        self.entry: set[str] = set()
-        self.drivers: dict[int, list[ast.Call]] = {}
-        """Which loops a `for` statement drives."""
-        self._driving_parts: set[int] = set()
-        for path in program.files:
-            self._find_drivers(path)
 
     def run(self, entry: str | None) -> None:
         """Walk from the file that the run began with, or from each."""
         files = self._program.bodies
         cells = sorted(path for path in files if path.startswith("cells/"))
-        self.entry = {entry} if entry in files else set(files)
         if cells and entry not in files:
-            self.entry = set(cells)
             places = START
             for path in cells:  # one program, in pieces
-                places = self.part(files[path], places)
+                places = self.part(files[path], places, as_main=True)
         else:
-            for path in sorted(self.entry):
-                self.part(files[path], START)
+            for path in [entry] if entry in files else sorted(files):
+                self.part(files[path], START, as_main=True)
         for part in self._program.parts:
             if part.anywhere:
                 self.part(part, ANYWHERE)
-            elif self._program.dynamic and self.drives(part) and id(part.node.body[0]) not in self.places:
+            elif self._program.dynamic and self.structure.drives(part) and id(part.node.body[0]) not in self.places:
                 self.strange = self.strange or f"`{part.name}`, which has a loop, may be called by a name that the program computes"
 
-    def drives(self, part: Part) -> bool:
-        """Whether a function has a loop of the record, or the checkpointing, in its own text."""
-        return id(part.node) in self._driving_parts
-
     # -- loops -----------------------------------------------------------------------------------------------------------
-
-    def _find_drivers(self, path: str) -> None:
-        file = self._program.files[path]
-
-        def is_loop(call: ast.Call) -> bool:
-            return file.calls.called(call) == "loop"
-
-        driven: set[int] = set()
-        for scope in scopes(file.tree):
-            for one in driven_loops(scope, is_loop):
-                self.drivers.setdefault(id(one.statement), []).append(one.call)
-                driven.add(id(one.call))
-                if one.held and _can_be_cut_short(one.statement, scope):
-                    self.strange = f"{path}:{one.call.lineno}: a variable holds this loop, so it stays open when it is left early"
-            for statement in scope:
-                entered = statement.items if isinstance(statement, ast.With | ast.AsyncWith) else []
-                driven.update(id(item.context_expr) for item in entered if file.calls.called(item.context_expr) == "checkpointing")
-        for node in ast.walk(file.tree):
-            if isinstance(node, _COMPREHENSIONS):
-                driven.add(id(node.generators[0].iter))
-            if isinstance(node, ast.Call) and id(node) not in driven and _named(node, file.calls) in ("loop", "checkpointing"):
-                self.strange = f"{path}:{node.lineno} uses rv.{_named(node, file.calls)} in a way that cannot be followed"
-        for part in [*self._program.parts]:
-            if part.file == path and any(_named(node, file.calls) in ("loop", "checkpointing") for node in within(part.node)):
-                self._driving_parts.add(id(part.node))
 
     def loop(self, calls: list[ast.Call], places: Places, body: Callable[[Places], tuple[Places, Places]]) -> tuple[Places, Places]:
         """Go through a loop of the record. Gives the places behind it, and those from which the function is left."""
@@ -157,21 +121,23 @@ class Walk:
 
     # -- functions -------------------------------------------------------------------------------------------------------
 
-    def part(self, part: Part, places: Places) -> Places:
-        """Run a function, or the body of a file, from some places: the places behind it."""
+    def part(self, part: Part, places: Places, *, as_main: bool = False) -> Places:
+        """Run a function, or the body of a file, from some places: the places behind it. `as_main`: the file that the run began with."""
         if part.suspends and places != ANYWHERE:
             return places
-        key = id(part.node), places
+        key = id(part.node), places, as_main
         known = self._known.get(key)
         if known is not None:
             return known
-        if id(part.node) in self._open:
-            self._recursive.add(id(part.node))
+        now = id(part.node), as_main
+        if now in self._open:
+            if not isinstance(part.node, ast.Module):  # a file is loaded once, also by one that it loads
+                self._recursive.add(id(part.node))
             return places
-        self._open.add(id(part.node))
-        ends, lefts = _Body(self, self._program, part).statements(part.node.body, places)
-        self._open.discard(id(part.node))
-        if id(part.node) in self._recursive and (self.drives(part) or not ends | lefts <= places):
+        self._open.add(now)
+        ends, lefts = _Body(self, self._program, part, as_main).statements(part.node.body, places)
+        self._open.discard(now)
+        if id(part.node) in self._recursive and (self.structure.drives(part) or not ends | lefts <= places):
             self.strange = self.strange or f"`{part.name}` calls itself around a loop"
         self._known[key] = ends | lefts
         return ends | lefts
@@ -180,7 +146,8 @@ class Walk:
 class _Body:
     """The statements of one function."""
 
-    def __init__(self, walk: Walk, program: Program, part: Part) -> None:
+    def __init__(self, walk: Walk, program: Program, part: Part, as_main: bool) -> None:
+        self._as_main = as_main
         self._walk = walk
         self._program = program
         self._part = part
@@ -229,7 +196,7 @@ class _Body:
     _importfrom = _import
 
     def _if(self, statement: ast.If, places: Places) -> tuple[Places, Places]:
-        if _is_main_guard(statement.test) and self._file not in self._walk.entry:
+        if _is_main_guard(statement.test) and not self._as_main:
             return self.statements(statement.orelse, places)
         places = self._expression(statement.test, places)
         if _steps_into(statement.test):
@@ -240,7 +207,7 @@ class _Body:
 
     def _for(self, statement: ast.For, places: Places) -> tuple[Places, Places]:
         places = self._expression(statement.iter, places)
-        calls = self._walk.drivers.get(id(statement), [])
+        calls = self._walk.structure.drivers.get(id(statement), [])
 
         def body(inside: Places) -> tuple[Places, Places]:
             return self.statements(statement.body, inside)
@@ -352,7 +319,7 @@ class _Body:
         def body(inside: Places) -> tuple[Places, Places]:
             return self._each(inner, inside), NOWHERE
 
-        if self._calls.called(first) == "loop":
+        if self._walk.structure.is_loop(first, self._file):
             assert isinstance(first, ast.Call)
             return self._walk.loop([first], places, body)[0]
         return self._walk.repeat(places, body)[0]
@@ -364,23 +331,3 @@ def _steps_into(test: ast.expr) -> bool:
 
 def _is_main_guard(test: ast.expr) -> bool:
     return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
-
-
-def _can_be_cut_short(loop: ast.For, scope: list[ast.stmt]) -> bool:
-    """Whether a `for` statement may be left before its end with its function going on."""
-    pending = list(loop.body)
-    while pending:
-        one = pending.pop()
-        if isinstance(one, ast.Break):
-            return True
-        if not isinstance(one, ast.For | ast.AsyncFor | ast.While | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            pending.extend(inner for body in bodies(one) for inner in body)
-    caught = [one for one in scope if isinstance(one, ast.Try | ast.TryStar)]
-    return any(inner is loop for one in caught for inner in statements(one.body))
-
-
-def _named(node: ast.AST, calls: Calls) -> str | None:
-    """The call of rearview that this is, or looks like."""
-    if not isinstance(node, ast.Call):
-        return None
-    return calls.called(node) or (node.func.attr if isinstance(node.func, ast.Attribute) else None)

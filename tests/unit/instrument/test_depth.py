@@ -261,6 +261,14 @@ def test_a_function_that_calls_itself() -> None:
     """})  # fmt: skip
 
 
+def test_files_that_import_each_other() -> None:
+    train = "import rearview as rv\nimport lib\nA = 1  # @ prefix\nif __name__ == '__main__':\n    with rv.checkpointing():\n"
+    train += "        for e in rv.loop('e', []):\n            lib.f()\n            net.eval()\n            b = 1  # @ before\n"
+    lib = "def f():\n    from train import A\n    return A  # @ before\n"
+    answers = {"train.py": train.replace("A = 1  # @ prefix", "A = 1  # @ prefix before"), "lib.py": lib}
+    check(answers, "train.py")
+
+
 def test_files_that_the_program_does_not_reach_do_not_matter() -> None:
     check({
         "train.py": "import rearview as rv\nwith rv.checkpointing():\n    for e in rv.loop('e', []):\n        x = 1  # @ before\n",

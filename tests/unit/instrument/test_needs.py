@@ -54,6 +54,8 @@ def asked(**put: str) -> Needs:
         ({"before": "n = 0", "nested": "n += 1", "after": "rv.log('a', n)"}, Depth(before=True, after=True, nested=frozenset(["step"]))),
         ({"before": "ls = []", "nested": "ls.append(loss)", "after": "rv.log('a', sum(ls))"},
          Depth(before=True, after=True, nested=frozenset(["step"]))),
+        ({"before": "for part in rv.loop('part', []):\n    rv.log('a', part)\nrv.log('b', 1)"}, Depth(before=True)),
+        ({"nested": "rv.log('a', [rv.log('b', q) for q in rv.loop('part', [])])"}, Depth(nested=frozenset(["step"]))),
         ({"prefix": "import math", "after": "rv.log('a', math.pi)"}, Depth(after=True)),
     ],
 )  # fmt: skip
