@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rearview.state import tree as trees
@@ -160,6 +160,7 @@ def said(found: Captured) -> Any:
 
 
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@example(0, ["tie", "attribute", "attribute"])
 @given(st.integers(0, 1000), st.lists(st.sampled_from(MOVES), min_size=3, max_size=24))
 def test_recalling_changes_nothing(seed: int, moves: list[str]) -> None:
     world, recall = World(seed), Recall()

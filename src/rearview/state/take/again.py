@@ -84,6 +84,9 @@ class Kept:
     quick: dict[int, Quick] = field(default_factory=dict)
     facts: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     """Of tensors: what makes their nodes."""
+    program: Any = None
+    """The table, compiled for comparing it at once; after `failures`, no more."""
+    failures: int = 0
     shape: object = field(default_factory=object)
     """The same object as long as nothing but numbers and memory has changed."""
 
@@ -91,7 +94,8 @@ class Kept:
 class Again(Walk):
     """A walk in step with a table."""
 
-    def __init__(self, walk: Walk, kept: Kept) -> None:  # everything is that walk's, or the table's
+    def __init__(self, walk: Walk, kept: Kept, objects: list[tuple[tuple[str, str], Any]]) -> None:
+        # Everything is that walk's, or the table's.
         self.kept = kept
         self.nodes = list(kept.nodes)
         self.parents = kept.parents
@@ -114,6 +118,11 @@ class Again(Walk):
         self.new_memory = False
         self._todo: list[tuple[int, Any]] = []
         self._claimed = bytearray(len(kept.nodes))
+        self.held_memory: set[int] = set()
+        self.fixed = frozenset(kept.names.values())
+        for name, value in objects:
+            self.memo[id(value)] = kept.names[name]
+            self.keep.append(value)
 
     def check(self, mark: Mark, value: object) -> bool:
         """Whether a root and everything that it reaches is as it was."""
@@ -127,6 +136,17 @@ class Again(Walk):
             return False
         mark.paired = mark.paired or len(self.memo)
         return len(self.memo) == mark.paired  # fewer: one object stands for two
+
+    def follow(self, memo: dict[int, int], claimed: bytearray, rest: list[tuple[int, Any]]) -> None:
+        """Go on where most was compared already."""
+        if any(memo.get(identity, number) != number for identity, number in self.memo.items()):
+            raise Differs
+        self.memo.update(memo)
+        self._claimed[:] = claimed
+        for number in self.held_memory:
+            self._claimed[number] = 1
+        self._todo += rest
+        self._check_all()
 
     def _check_all(self) -> None:
         todo, nodes = self._todo, self.nodes
@@ -153,9 +173,11 @@ class Again(Walk):
         for at, _, kind in quick.empty:
             if parts[at] or type(parts[at]) is not kind:
                 return False
-        claimed, todo = self._claimed, self._todo
+        claimed, todo, memo = self._claimed, self._todo, self.memo
         self.keep.append(parts)
-        self.memo.update(quick.links)
+        for identity, child in quick.links.items():
+            if memo.setdefault(identity, child) != child:
+                raise Differs
         for at, child in quick.inner:
             if not claimed[child]:
                 claimed[child] = 1

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rearview.state.take.again import UNSTEADY, Again, Kept, Mark
+from rearview.state.take.columns import Program
 from rearview.state.take.objects import process_objects
 from rearview.state.take.walk import Walk
 from rearview.state.tree import RootKey
@@ -18,6 +19,7 @@ _PATIENCE = 16
 """So many walks a root that changed is not looked for; four times as many after each further time."""
 _LONGER = 4
 _MOST = 4096
+_FAILURES = 3
 
 
 class Recall:
@@ -48,22 +50,32 @@ class Recall:
         objects = process_objects()
         if kept is None or [name for name, _ in objects] != list(kept.names):
             return [], None
-        again = Again(walk, kept)
-        for name, value in objects:
-            again.memo[id(value)] = kept.names[name]
-            walk.keep.append(value)
-        good: list[Mark] = []
-        for mark in kept.marks:
-            if mark.key not in roots or not again.check(mark, roots[mark.key]):
-                self._changes(mark.key)
-                break
-            good.append(mark)
+        again, good = self._compared(walk, kept, roots, objects)
         if not good or not again.is_one_to_one():
             return [], None
         _go_on(walk, again, good)
         self._kept = kept = _of(walk, good, kept.names, kept) if len(good) < len(kept.marks) else kept
         kept.nodes, kept.memo = walk.nodes[:], dict(walk.memo)
         return [*good], kept.shape
+
+    def _compared(self, walk: Walk, kept: Kept, roots: Mapping[RootKey, object], objects: list[Any]) -> tuple[Again, list[Mark]]:
+        """The roots that are what they were: all at once, or one after the other up to the first that is not."""
+        if kept.program is not None:
+            again = Again(walk, kept, objects)
+            if kept.program.run(again, roots):
+                return again, [*kept.marks]
+            kept.program = None
+            kept.failures += 1
+        again = Again(walk, kept, objects)
+        good: list[Mark] = []
+        for mark in kept.marks:
+            if mark.key not in roots or not again.check(mark, roots[mark.key]):
+                self._changes(mark.key)
+                return again, good
+            good.append(mark)
+        if kept.failures < _FAILURES:
+            kept.program = Program(again, good, roots)
+        return again, good
 
     def end(self, walk: Walk, marks: list[Mark], names: dict[tuple[str, str], int]) -> None:
         """Keep what a walk found of the roots that are expected to stay, if there are others than at its beginning."""
