@@ -2,6 +2,7 @@
 
 Comments before a block direct it:
   <!-- file: train.py -->        the block is written to that file instead of run
+  <!-- edit: train.py -->        the block, a diff, is done to that file: lines with a space stand there, once, those with + come, with - go
   <!-- exit: 3 -->               the last command of the block ends with that code
   <!-- not run: reason -->       the block is left out, and counted
 """
@@ -24,7 +25,7 @@ NOT_COMMANDS_OF_OURS = (
 )
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+)(?P<info>[^`]*)$")
-_DIRECTION = re.compile(r"<!--\s*(?P<what>file|exit|not run):\s*(?P<value>.*?)\s*-->")
+_DIRECTION = re.compile(r"<!--\s*(?P<what>file|edit|exit|not run):\s*(?P<value>.*?)\s*-->")
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,18 @@ class Block:
     @property
     def file(self) -> str | None:
         return self.directions.get("file")
+
+    @property
+    def edits(self) -> str | None:
+        return self.directions.get("edit")
+
+    def edited(self, text: str) -> str:
+        """A file's text after the edit that the block shows."""
+        lines = self.text.splitlines()
+        before, after = ("".join(f"{line[1:]}\n" for line in lines if line[:1] not in sign) for sign in ("+", "-"))
+        if text.count(before) != 1:
+            raise ValueError(f"line {self.line}: the lines to be edited are {text.count(before)} times in {self.edits}:\n{text}")
+        return text.replace(before, after)
 
     @property
     def exit_code(self) -> int:

@@ -51,11 +51,37 @@ you again
         "```json\n{]\n```",
         "```bash\necho hidden from the test\n```",
         "<!-- not run: -->\n```console\n$ true\n```",
+        "```diff\n+one\n```",
+        "<!-- file: a.py -->\n```python\none\n```\n<!-- edit: a.py -->\n```diff\n two\n+three\n```",
+        "<!-- file: a.py -->\n```python\none\none\n```\n<!-- edit: a.py -->\n```diff\n one\n+three\n```",
     ],
 )
 def test_a_document_that_is_wrong_is_found(tmp_path: Path, text: str) -> None:
     with pytest.raises((AssertionError, ValueError)):
         perform(tmp_path, text)
+
+
+def test_a_diff_is_done_to_its_file(tmp_path: Path) -> None:
+    play = perform(
+        tmp_path,
+        """
+<!-- file: a.py -->
+```python
+one
+    two
+three
+```
+
+<!-- edit: a.py -->
+```diff
+ one
+-    two
++    2
++    2.5
+```
+""",
+    )
+    assert (play.project / "a.py").read_text() == "one\n    2\n    2.5\nthree\n"
 
 
 def test_a_comment_directs_only_the_block_behind_it(tmp_path: Path) -> None:

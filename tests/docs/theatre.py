@@ -57,10 +57,15 @@ class Play:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text + "\n", encoding="utf-8")
             self.done["files"] += 1
+        elif block.edits is not None:
+            path = self.cwd / block.edits
+            path.write_text(block.edited(path.read_text(encoding="utf-8")), encoding="utf-8")
+            self.done["edits"] += 1
         elif block.kind in documents.RUNNABLE:
             getattr(self, block.kind)(block)
             self.done[f"{block.kind} blocks"] += 1
         else:
+            assert block.kind != "diff", f"line {block.line}: say which file the diff edits"
             assert block.kind not in documents.LOOPHOLES, f"line {block.line}: `{block.kind}` is not run; use `console` or `python`"
 
     def console(self, block: documents.Block) -> None:

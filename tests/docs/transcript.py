@@ -9,6 +9,7 @@ _NORMAL = (
     (re.compile(r"\x1b\[[0-9;]*m"), ""),
     (re.compile(rf"\br{_DIGITS}{{6,12}}\b(?<!\brunning)(?<!\brecords)(?<!\brecorded)"), "RUN"),
     (re.compile(r"\bv[0-9a-f]{6,40}\b"), "VERSION"),
+    (re.compile(r"\bp([0-9a-f]{16}|[0-9a-f]{6})\b"), "REPLAY"),
     (re.compile(r"\b[0-9a-f]{40}\b|\bxxh3-[0-9a-f]{32}\b"), "HASH"),
     (re.compile(r"\b\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?)?(Z|[+-]\d\d:?\d\d)?"), "TIME"),
     (re.compile(r"\b\d{1,2}:\d\d(:\d\d(\.\d+)?)?\b"), "TIME"),
