@@ -66,7 +66,7 @@ class Inputs:
         in_replay = "REARVIEW_REPLAY" in os.environ  # there inputs were compared before it began
         if at_end and not in_replay:
             allowed_s = max(_END_AT_LEAST_S, min(_END_S, elapsed_s * _END_SHARE))
-            return Budget(allowed_s, allowed_s)
+            return Budget(allowed_s, 10 * allowed_s)  # on busy cores waiting is not working
         if in_replay or threading.current_thread() is threading.main_thread():  # before a fork: the program waits
             return Budget(0.0, 0.0)
         return Budget(ROUND_CPU_S, ROUND_WALL_S)
@@ -236,19 +236,46 @@ def _is_regular(path: str) -> bool:
 # -- forked children, such as the workers of a loader -----------------------------------------------------------------------
 
 _pipe: tuple[int, int, int] | None = None
-"""Both ends, and the inode by which the writing end is known again: a program may close what it does not know."""
+"""Both ends, and the inode by which they are known again: a program may close what it does not know. Made before the first fork."""
 _rest = b""
+_runs = 0
+"""Open runs of this process that want to hear."""
+_watches_forks = False
 
 
 def listen() -> None:
     """Let children that are forked from now on tell what they open."""
+    global _runs, _watches_forks  # noqa: PLW0603
+    if firsts.fork_path or not hasattr(os, "pipe2"):
+        return
+    _runs += 1
+    if not _watches_forks:
+        _watches_forks = True
+        os.register_at_fork(before=_before_fork)
+
+
+def hang_up() -> None:
+    """A run has ended. After the last one nothing of this is left in the process."""
+    global _runs, _pipe  # noqa: PLW0603
+    if firsts.fork_path or not _runs:
+        return
+    _runs -= 1
+    if not _runs and _pipe is not None:
+        (hear, tell, inode), _pipe = _pipe, None
+        for fd in (hear, tell):
+            if _is_ours(fd, inode):
+                os.close(fd)
+
+
+def _before_fork() -> None:
+    """A child has both ends: that its parent is gone never shows as a broken pipe."""
     global _pipe  # noqa: PLW0603
-    if _pipe is not None or firsts.fork_path:
+    if not _runs or _pipe is not None or firsts.fork_path:
         return
     try:
         hear, tell = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, AttributeError):
-        return  # none to spare, or a system without: their files are not noted
+    except OSError:
+        return  # none to spare: what children read is not noted
     try:
         import fcntl
 
@@ -259,9 +286,16 @@ def listen() -> None:
     firsts.tell = _tell
 
 
+def _is_ours(fd: int, inode: int) -> bool:
+    try:
+        return os.fstat(fd).st_ino == inode
+    except OSError:
+        return False
+
+
 def _tell(path: str) -> None:
     """In a child: a file is opened for reading. One write, never waited for."""
-    if _pipe is not None and os.fstat(_pipe[1]).st_ino == _pipe[2]:
+    if _pipe is not None and _is_ours(_pipe[1], _pipe[2]):
         data = os.fsencode(path) + b"\0"
         if len(data) <= 4096:  # such a write is whole or not at all
             os.write(_pipe[1], data)
@@ -273,7 +307,7 @@ def receive() -> None:
     if _pipe is None or firsts.fork_path:
         return
     try:
-        while os.fstat(_pipe[0]).st_ino == _pipe[2] and (data := os.read(_pipe[0], _PIPE_BYTES)):
+        while _is_ours(_pipe[0], _pipe[2]) and (data := os.read(_pipe[0], _PIPE_BYTES)):
             *paths, _rest = (_rest + data).split(b"\0")
             for path in map(os.fsdecode, paths):
                 if len(firsts.opened) < firsts.MAX_OPENED:

@@ -146,6 +146,7 @@ def at_end(run: OpenRun) -> None:
         run.kept.modules = -1
         with firsts.unseen():
             keep_up(run, at_end=True)
+        inputs.hang_up()
         if run.kept.hooks:
             shell = source.ipython()
             for event, hook in run.kept.hooks.items() if shell is not None else ():
