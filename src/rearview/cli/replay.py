@@ -118,7 +118,7 @@ def _offer(given: dict[str, Any]) -> Any:
         for line in replay_page.offer(answer, plan):
             screen.note(line)
         if given["yes"] or not sys.stdin.isatty():
-            screen.note(f"`rearview replay --run {answer.prepared.run.run} --from-start` does that")
+            screen.note(replay_page.how_to_climb(plan))
             return False
         return click.confirm("Go on?", default=False, err=True)
 
@@ -134,15 +134,10 @@ def code_of(answers: Any, short: bool = False) -> int:
 
 
 def _forget(names: tuple[str, ...], run_ref: str | None) -> int:
-    from rearview.cli import opening
-    from rearview.replay import publish
+    from rearview.cli import replays
 
     if not names:
         raise UsageError("--forget takes the names, or the ids of replays, that are to be forgotten")
-    with opening.catalog() as catalog:
-        runs = [catalog.run(run_ref)] if run_ref is not None else catalog.runs()
-        store = catalog.store
-    gone = [(one, name) for run in runs for name in names for one in publish.forget(store, run.run, name)]
-    for one, name in gone:
+    for name, one in replays.forget(names, run_ref):
         screen.write([f"forgot {text.escape(name)} of run {one.run} (replay {one.id})"])
-    return EXIT_OK if gone else EXIT_NOTHING_MATCHED
+    return EXIT_OK

@@ -10,6 +10,7 @@ from rearview.plan.cost import Seconds
 from rearview.plan.scans import Plan
 from rearview.replay.answering import Answer
 from rearview.replay.asking import Prospect
+from rearview.replay.compare import Difference
 from rearview.replay.preparing import Prepared
 from rearview.replay.query import Other
 
@@ -154,16 +155,39 @@ def result(answer: Answer, view: screen.Screen) -> list[str]:
     first = judged.first_difference
     if first is not None:
         where = f" at {first.path}" if first.path else ""
-        lines.append(f"  first difference{where}: {text.escape(first.name)} was {_cut(first.recorded)}, is {_cut(first.replayed)}")
+        lines.append(f"  first difference{where}: {text.escape(_difference(first))}")
     lines += names
     lines += [f"  {text.escape(one)}" for one in why]
     if judged.volatile:
-        lines.append(f"  volatile: {', '.join(text.escape(name) for name in judged.volatile)}")
+        lines.append(f"  volatile: {', '.join(dict.fromkeys(text.escape(root_in_words(name)) for name in judged.volatile))}")
     return lines + [f"  {text.escape(one)}" for one in (*answer.lost, *answer.notes)]
 
 
+def _difference(first: Difference) -> str:
+    """What differs; of a state only digests are known, which say nothing to a person."""
+    if first.kind == "state":
+        return f"{root_in_words(first.name)} in the kept state" + (" (not there any more)" if first.replayed is None else "")
+    return f"{first.name} was {_cut(first.recorded)}, is {_cut(first.replayed)}"
+
+
+def root_in_words(name: str) -> str:
+    """A part of a state as a person calls it; the name of a record as it is.
+
+    >>> root_in_words("global/__main__/t0"), root_in_words("stream/global"), root_in_words("given/net"), root_in_words("val/loss")
+    ('t0', 'the random streams', 'net', 'val/loss')
+    """
+    kind, _, rest = name.partition("/")
+    if kind == "stream" and rest in ("global", "iteration"):
+        return "the random streams"
+    if kind == "position" and rest.isdigit():
+        return "the position of a loop"
+    if kind == "item" and rest.isdigit():
+        return "the item of the main loop"
+    return name.rsplit("/", 1)[-1] if kind in ("given", "local", "global", "class") and rest else name
+
+
 def _cut(value: str | None) -> str:
-    return "not there" if value is None else text.shorten(text.escape(value), 60)
+    return "not there" if value is None else text.shorten(value, 60)
 
 
 def compared(answer: Answer) -> str:
@@ -188,6 +212,13 @@ def offer(answer: Answer, plan: Plan) -> list[str]:
         f"the replay of {answer.prepared.run.run[:8]} did not prove itself on this rung ({rung_in_words(answer.prepared.plan.rung)})",
         f"next: {rung_in_words(plan.rung)}, {interval(plan.seconds)}",
     ]
+
+
+def how_to_climb(plan: Plan) -> str:
+    """How to have a rung that nobody could be asked about."""
+    if plan.rung == scans.START:
+        return "the same command with --from-start does that"
+    return "the same command without --yes asks; with --from-start it runs everything once more"
 
 
 # -- JSON ------------------------------------------------------------------------------------------------------------------------
