@@ -20,9 +20,11 @@ from typing import Any
 
 import pytest
 
+from rearview.errors import UsageError
 from rearview.instrument import rewrite
 from rearview.instrument.added import Added, added
 from rearview.instrument.depth import Depth, depths
+from rearview.instrument.place_at import place
 
 PROGRAMS = int(os.environ.get("REARVIEW_TEST_INSTRUMENT", "1000" if os.environ.get("REARVIEW_TEST_LONG") else "40"))
 
@@ -257,8 +259,8 @@ def test_no_log_runs_where_it_was_not_said_to() -> None:
         answers = dict(zip(where, depths(files, list(where.values()), "train.py"), strict=True))
         known += sum(not answer.whole for answer in answers.values())
         for name, places in recorded.places.items():
-            for place in places:
-                assert allows(answers[name], place, recorded.done), (seed, name, place, answers[name], files)
+            for real in places:
+                assert allows(answers[name], real, recorded.done), (seed, name, real, answers[name], files)
     assert known > 2 * PROGRAMS  # and not by saying "anywhere" always
 
 
@@ -344,6 +346,29 @@ def test_anything_else_is_noticed() -> None:
         at = chooser.choice([k for k, line in enumerate(lines) if line.strip().startswith("v = ") and k > 1])
         removed = [*lines[:at], lines[at].replace("v = ", "pass; " if chooser.random() < 0.5 else "v = 1 + "), *lines[at + 1 :]]
         assert not isinstance(added(text, "\n".join(removed) + "\n"), Added), (seed, at)
+
+
+def test_a_placed_statement_is_what_was_added_and_all_else_stays() -> None:
+    placed, refused = 0, 0
+    texts = [Writer(seed).program() for seed in range(6)]
+    texts += [path.read_text("utf-8") for path in _library() if path.name in ("shlex.py", "queue.py", "contextlib.py")]
+    for number, text in enumerate(texts):
+        chooser = random.Random(number)
+        lines = text.split("\n")
+        for line in chooser.sample(range(1, len(lines)), 8):
+            try:
+                found = place(text, line, "1", "new", before=chooser.random() < 0.4)
+            except UsageError:
+                refused += 1
+                continue
+            placed += 1
+            now = found.text.split("\n")
+            assert [now[found.shift(k) - 1] for k in range(1, len(lines) + 1)] == lines
+            assert now[found.line - 1].strip() == found.statement
+            result = added(text, found.text)
+            assert isinstance(result, Added), (number, line, str(result))
+            assert [(log.line, log.name, log.text) for log in result.logs] == [(found.line, "new", found.statement)]
+    assert placed > refused > 0
 
 
 def _library() -> list[Path]:
