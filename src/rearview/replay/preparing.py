@@ -127,14 +127,17 @@ def prepare(store: Store, project: Path, question: Question, ask: Ask) -> Prepar
     made.notes += [*found.notes, *said]
     made.need = query.left_over(replace(need, lacking=without), made.history, query.answered(store, question).values())
     made.plan = made.on(scans.START if ask.from_start or found.from_start else scans.RESUME)
+    if not made.plan.is_empty:
+        _equip(made)
     return made
 
 
 def prepare_proof(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepared:
     """What replaying a run to itself takes: everything that it did, from its checkpoints or from the start."""
     made = _base(store, project, run, ask)
-    made.need = Need(whole=True, only=query.only(ask.only, made.history) if ask.only is not None else None)
+    made.need = Need(whole=True, proof=True, only=query.only(ask.only, made.history) if ask.only is not None else None)
     made.plan = made.on(scans.START if ask.from_start else scans.RESUME)
+    _equip(made)
     return made
 
 
@@ -151,20 +154,27 @@ def _base(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepared:
     timeline = history.read(store, run.run, "killed" if interrupted else run.status, damaged)
     if run.how in notebooks.KINDS:
         timeline = notebooks.as_replayed(store, timeline, run.run, damaged)
-    environ, said = again.environ_of(facts, os.environ, config.load(project, {}))
     threads = where.threads_of(known.environment)
-    workers = ask.workers or capacity(timeline, threads)
-    shared = where.threads_for(known.environment, workers, cores())
-    said += [f"{name}={value}" for name, value in shared.items() if threads is not None and environ.get(name) != value]
-    environ |= shared
-    differ = where.differences(known.environment, _here(known, environ))
-    kept = protection.forecast(store, project, folder_of(project, facts), written(project, known))
     return Prepared(
         run, None, store, project, known, timeline, Need(), Plan(scans.RESUME), _rates(store, run, timeline), threads,
-        inputs=[one.sentence for one in inputs.changes(known, project, read.files(store, known.version))],
-        environment=[one.sentence for one in differ], inexact=[one.sentence for one in differ if not one.exact], variables=said,
-        protected=kept.protected, unprotected=kept.unprotected, notes=damaged, workers=workers, isolate=ask.isolate, environ=environ,
+        notes=damaged, workers=ask.workers or capacity(timeline, threads), isolate=ask.isolate,
     )  # fmt: skip
+
+
+def _equip(made: Prepared) -> None:
+    """Something will run: in which environment, with which inputs, protected by what. An answer that is there needs none of it."""
+    known, project, store = made.known, made.project, made.store
+    made.environ, said = again.environ_of(known.facts, os.environ, config.load(project, {}))
+    shared = where.threads_for(known.environment, made.plan.workers, cores())
+    said += [f"{name}={value}" for name, value in shared.items() if made.threads is not None and made.environ.get(name) != value]
+    made.environ |= shared
+    made.variables = said
+    differ = where.differences(known.environment, _here(known, made.environ))
+    made.environment, made.inexact = [one.sentence for one in differ], [one.sentence for one in differ if not one.exact]
+    kept = protection.forecast(store, project, folder_of(project, known.facts), written(project, known))
+    made.protected, made.unprotected = kept.protected, kept.unprotected
+    sources = read.files(store, VersionId(str(known.version)))
+    made.inputs = [one.sentence for one in inputs.changes(known, project, sources)]
 
 
 def written(project: Path, known: Past) -> list[str]:
