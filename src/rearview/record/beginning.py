@@ -98,7 +98,7 @@ def _relative(path: Path, project: Path) -> str:
 
 def write(
     ground: Ground, run: RunId, who: ProcessIdentity, wished: dict[str, Any],
-    *, wall: float, parent: tuple[RunId, ProcessNumber] | None, place: int, launch: process.Launch | None,
+    *, wall: float, parent: tuple[RunId, ProcessNumber] | None, place: int, launch: process.Launch | None, explicit: list[bool],
 ) -> None:  # fmt: skip
     """Write `run.json`, unless another rank was first."""
     program, taken = ground.program, ground.snapshot
@@ -116,6 +116,7 @@ def write(
         "parent": {"run": parent[0], "process": parent[1]} if parent else None,
         "process": asdict(who),
         "place": place,
+        "explicit": explicit,
         "environment": environment.at_start(os.environ),
         "git": taken.git if taken else None,
         "launch": asdict(launch) if launch else None,

@@ -33,6 +33,8 @@ class Stage(Protocol):
     store: Store
     run: RunId
     place: int
+    explicit: Sequence[bool]
+    """Of each run of the recorded process up to this one: whether it began with `rv.run`."""
     recorder: type[Recorder]
 
     def begun(self, recorder: Recorder) -> None:
@@ -43,6 +45,8 @@ opened = OpenRuns()
 _place = 0
 """Runs begun before the next one, in this process and in those it was forked from."""
 _place_at_fork = 0
+_explicit: list[bool] = []
+"""Of each of these, whether it began with `rv.run`."""
 _mark_before: str | None = None
 """`REARVIEW_RUN` as this process found it."""
 _outcome: tuple[BaseException | None, int | None] | None = None
@@ -145,6 +149,8 @@ def _begin(  # noqa: PLR0912, PLR0915
     explicit: bool, name: str | None, tags: Sequence[str], notes_text: str | None, settings: Mapping[str, object]
 ) -> OpenRun | None:
     global _place, _prepared, _mark_before  # noqa: PLW0603
+    if stage is not None and not explicit and _place < len(stage.explicit) and stage.explicit[_place]:
+        return None  # a statement added outside of any run: what it logs belongs to none that was recorded
     around = opened.here()
     from_parent = process.inherited(os.environ)
     spawned = process.spawned_number(from_parent.process) if from_parent else None
@@ -189,8 +195,9 @@ def _begin(  # noqa: PLR0912, PLR0915
             parent = (shake.run, number)
         place = _place - _place_at_fork
         wall = began[0] if began else time.time()
-        beginning.write(ground, run_id, recorder.identity, wished, parent=parent, place=place, launch=launch, wall=wall)
+        beginning.write(ground, run_id, recorder.identity, wished, parent=parent, place=place, launch=launch, wall=wall, explicit=[*_explicit, explicit])
     _place += 1
+    _explicit.append(explicit)
     recorder.wake = _keeper.ensure
     recorder.begin()
     recorder.process = ProcessNumber(recorder.journal.writer)

@@ -51,8 +51,11 @@ def executed(store: Store, run: RunId, version: VersionId) -> dict[int, str]:
 
 
 def first_of(store: Store, run: RunId) -> int:
-    """The cell in which the run began: the last one that its process had begun by then."""
-    version = runs.read_run(store, run).get("version")
+    """The cell in which the run began, if an added statement before that would not have begun it: it began with `rv.run`."""
+    facts = runs.read_run(store, run)
+    explicit, version = facts.get("explicit") or [], facts.get("version")
+    if not explicit or not explicit[-1]:
+        return 0
     paths = read.files(store, VersionId(str(version))) if version is not None else {}
     return max((number for number in map(cells.number_of, paths) if number is not None), default=0)
 

@@ -175,11 +175,10 @@ class Stage:
         self._probes = _Probes(unit)
         install(self._probes, lambda: self._current)
         self._current: ReplayRecorder | None = None
-
-    @property
-    def how(self) -> str:
+        facts = runs.read_run(self.store, self.run)
+        self.how = str(facts.get("how"))
         """What kind of program the run was."""
-        return str(runs.read_run(self.store, self.run).get("how"))
+        self.explicit: list[bool] = facts.get("explicit") or []
 
     @property
     def probe_failed(self) -> bool:

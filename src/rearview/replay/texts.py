@@ -25,6 +25,7 @@ from rearview.replay.replayer import Stage
 
 _INSTALLING = ("pip", "conda", "mamba", "micromamba", "uv")
 """Magics that change the environment. It is that of the person who asks, and stays as it is."""
+_OF_KERNELS = ("autosave", "clear", "cls", "connect_info", "edit", "less", "man", "more", "qtconsole", "subshell")
 _INLINE = "module://matplotlib_inline.backend_inline"
 
 
@@ -113,9 +114,9 @@ def _fresh(settings: Any, module: ModuleType) -> Any:
 
     stage = lifecycle.stage
     assert isinstance(stage, Stage)
-    kind: Any = InteractiveShell
+    name = "ZMQInteractiveShell" if stage.how == "notebook" else "TerminalInteractiveShell"
+    kind: Any = type(name, (InteractiveShell,), {"enable_gui": lambda *_, **__: None, "ask_exit": lambda _: None})
     if stage.how == "notebook":
-        kind = type("ZMQInteractiveShell", (InteractiveShell,), {"kernel": None})
         settings.IPKernelApp.quiet = True
         if find_spec("matplotlib_inline") is not None:
             os.environ.setdefault("MPLBACKEND", _INLINE)
@@ -146,10 +147,10 @@ def _is_of_a_cell(trace: TracebackType) -> bool:
 
 
 def _without_installing(shell: Any) -> None:
-    """Cells that install packages do nothing."""
-    for name in _INSTALLING:
-        if name in shell.magics_manager.magics["line"]:
-            shell.magics_manager.register_function(lambda _line: None, magic_kind="line", magic_name=name)
+    """Cells that install packages do nothing; nor does what only a real kernel has."""
+    known = shell.magics_manager.magics["line"]
+    for name in (*_INSTALLING, *(one for one in _OF_KERNELS if one not in known)):
+        shell.magics_manager.register_function(lambda _line: None, magic_kind="line", magic_name=name)
     run = shell.system
 
     def system(command: str) -> Any:
