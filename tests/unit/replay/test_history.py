@@ -1,0 +1,165 @@
+"""The history of a run, read from stores that were put together frame by frame."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rearview.plan.scans import Need, plan
+from rearview.plan.timeline import BLOCK, ITERATION
+from rearview.replay import history, query
+from rearview.store import frames, manifests
+from rearview.testing.checkpoints import keep
+from rearview.testing.stores import ProcessBuilder, RunBuilder, StoreBuilder
+
+
+def _times(process: ProcessBuilder, first: int, *seconds: float, wall: float = 0.0, name: str = "epoch", above: int | None = None) -> None:
+    around = [] if above is None else [["fold", 0, above]]
+    process.fact(
+        "timing", block=0, name=name, path=[*around, [name, 0, first]], wall=process.run.begun.timestamp() + wall, first=first,
+        total=list(seconds), nested=[0.75 * one for one in seconds],
+    )  # fmt: skip
+
+
+def _train(process: ProcessBuilder, epochs: int, ending: int = 1) -> None:
+    for epoch in process.loop("epoch", range(1, epochs + 1), ending=ending):
+        for step in process.loop("step", range(3)):
+            process.log("loss", step * 0.5)
+        process.log("acc", epoch)
+
+
+def _run(folder: Path) -> RunBuilder:
+    return StoreBuilder(folder).run()
+
+
+def _both(run: RunBuilder, number: int, iteration: int, **facts: object) -> None:
+    keep(run, number, [["epoch", 0, iteration, None], ["step", 0, 2, 2]], {"w": b"x" * 10}, part="block", **facts)
+    keep(run, number, [["epoch", 0, iteration, None]], {"w": b"y" * 10}, **facts)
+
+
+def test_a_finished_run(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    process = run.process()
+    _train(process, 4)
+    _times(process, 0, 2.0, 1.0, wall=3.0)
+    _times(process, 2, 1.0, 1.5, wall=6.0)
+    process.end()
+    _both(run, 0, 1)
+    found = history.read(run.store, run.run, "finished")
+    (block,) = found.blocks
+    assert block.total_s == (2.0, 1.0, 1.0, 1.5) and block.nested_s[0] == 1.5 and block.outer_s[0] == 0.5
+    assert (block.name, block.ending, block.values, block.iterations) == ("epoch", "exhausted", (1, 2, 3, 4), 4)
+    assert found.prefix_s == 3.0 and found.measured
+    assert [(one.part, one.place, one.restorable, one.loop) for one in found.boundaries] == [
+        (BLOCK, (0, 1), True, "step"), (ITERATION, (0, 1), True, None),
+    ]  # fmt: skip
+
+
+def test_thinned_and_damaged_checkpoints_restore_nothing(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    process = run.process()
+    _train(process, 3)
+    _times(process, 0, 1.0, 1.0, 1.0)
+    process.end()
+    for number in range(2):
+        _both(run, number, number)
+    names = manifests.list_of(run.store, run.run)
+    manifests.put_mark(run.store, names[0], manifests.THINNED)
+    manifests.path_of(run.store, names[3]).write_bytes(b"{}")
+    damaged: list[str] = []
+    found = history.read(run.store, run.run, "finished", damaged)
+    assert [one.restorable for one in found.boundaries] == [False, True, True]
+    assert len(damaged) == 1 and "damaged" in damaged[0]
+
+
+def test_a_killed_run_has_a_last_iteration_that_was_cut_short(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    process = run.process()
+    for epoch in process.loop("epoch", range(5)):
+        if epoch == 3:
+            process.advance(process.enter("step", range(3)))
+            process.log("loss", 1.0)
+            break
+        for _ in process.loop("step", range(3)):
+            process.log("loss", 1.0)
+        process.log("acc", epoch)
+    _times(process, 0, 1.0, 1.0)  # the batch with the third was never written
+    process.stop()
+    found = history.read(run.store, run.run, "killed")
+    assert found.blocks[0].iterations == 4 and found.whole_iterations(0) == 3
+    assert found.blocks[0].total_s[2] == 1.0
+    assert plan(found, Need(after=True)).stretches[0].last == (0, 2)
+
+
+def test_loops_around_make_several_main_blocks(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    process = run.process()
+    for fold in process.loop("fold", range(2)):
+        _train(process, 3)
+        _times(process, 0, 1.0, 1.0, 1.0, wall=2.0 + 5 * fold, above=fold)
+    process.end()
+    keep(run, 0, [["fold", 0, 1, 1], ["epoch", 0, 0, 1]], {"w": b"x"}, stats={"outside": 1})
+    found = history.read(run.store, run.run, "finished")
+    assert [(block.path, block.iterations) for block in found.blocks] == [((("fold", 0, 0),), 3), ((("fold", 0, 1),), 3)]
+    assert [one.place for one in found.boundaries] == [(1, 0)]
+    assert query.only("fold#1/epoch=2..3", found) == ((1, 1, 2),)
+    assert query.only("epoch=1", found) == ((0, 0, 0), (1, 0, 0))
+
+
+def test_a_later_attempt_stands(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    first = run.process()
+    for _ in first.loop("epoch", range(1, 5)):
+        first.log("acc", 1)
+        if first.stack[-1].iteration == 2:
+            break
+    _times(first, 0, 1.0, 1.0, wall=1.0)
+    first.stop()
+    second = run.process(attempt=2)
+    block = second.enter("epoch", range(1, 5))
+    block.iteration = 1
+    for _ in range(2):
+        second.advance(block)
+        second.log("acc", 2)
+    second.leave()
+    _times(second, 2, 3.0, 3.0, wall=9.0)
+    second.end()
+    found = history.read(run.store, run.run, "finished")
+    assert found.blocks[0].total_s == (1.0, 1.0, 3.0, 3.0) and found.blocks[0].ending == "exhausted"
+
+
+def test_without_times_they_are_guessed(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    process = run.process()
+    _train(process, 4)
+    process.end()
+    keep(run, 0, [["epoch", 0, 0, 1]], {"w": b"x"}, at_s=0.0)
+    found = history.read(run.store, run.run, "finished")
+    assert found.blocks[0].iterations == 4 and not found.measured
+
+
+def test_records_are_stepped_over_and_damage_is_survived(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    process = run.process()
+    process.log("loss", 1.0)
+    process.fact("timing", x=1)
+    process.log("loss", 2.0)
+    process.stop()
+    path = next(run.store.run(run.run).glob("*.journal"))
+    data = path.read_bytes()
+    kinds = [body[0] for body in history.bodies(data)]
+    assert kinds == [frames.FACT, frames.NAME, frames.FACT]
+    assert [body[0] for body in history.bodies(data[:-3])] == kinds
+
+
+def test_what_is_answered_by_all_names_is_left_out(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    process = run.process()
+    _train(process, 4)
+    _times(process, 0, 1.0, 1.0, 1.0, 1.0)
+    process.end()
+    found = history.read(run.store, run.run, "finished")
+    covers = [[["prefix"], ["iterations", 0, 0, 3], ["end"]], [["iterations", 0, 2, 3], ["end"]]]
+    left = query.left_over(Need(prefix=True, after=True, suffix=True), found, covers)
+    assert [left.wants(0, k) for k in range(4)] == [True, True, False, False]
+    assert left.wants_prefix and not left.wants_end
+    assert plan(found, query.left_over(Need(after=True), found, [covers[0]])).is_empty
