@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rearview.state.buffers import LiveBuffer
 from rearview.state.places import Places
 from rearview.state.take import arrays, functions, modules, objects, overlaps, plain, tensors
-from rearview.state.take.again import Mark
+from rearview.state.take.kept import Mark
 from rearview.state.take.recall import Recall
 from rearview.state.take.walk import Adapter, Missing, Omit, Uncapturable, Walk
 from rearview.state.tree import NONE, RootKey, Tree

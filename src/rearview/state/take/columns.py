@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rearview.state.buffers import LiveBuffer
-from rearview.state.take.again import Again, Differs, Mark
+from rearview.state.take.again import Again, Differs
 from rearview.state.take.attributes import own_dict, slot_members
+from rearview.state.take.kept import Mark
 from rearview.state.tree import NONE, RootKey
 
 _namespace = operator.attrgetter("__dict__")

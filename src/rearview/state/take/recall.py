@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rearview.state.take.again import UNSTEADY, Again, Kept, Mark
+from rearview.state.take.again import UNSTEADY, Again
 from rearview.state.take.columns import Program
+from rearview.state.take.kept import Kept, Mark
 from rearview.state.take.objects import process_objects
 from rearview.state.take.walk import Walk
 from rearview.state.tree import RootKey
