@@ -218,3 +218,50 @@ def test_a_killed_run_answers_as_far_as_it_came(tmp_path: Path) -> None:
     story.env = {"REARVIEW_EVERY": "1"}
     truth = {key: value for key, value in story.truth("outer").items() if int(key[1].rpartition("=")[2]) < 6}
     assert story.rows(story.project, "outer") == truth
+
+
+PLAIN = """
+import random
+import rearview as rv
+
+random.seed(5)
+total = 0.0
+for epoch in rv.loop("epoch", range(3)):
+    for step in rv.loop("step", range(2)):
+        total += random.random()
+        rv.log("inner", total)  #?
+    rv.log("acc", total)
+rv.log("end", total * 2)  #?
+"""
+
+
+def test_a_program_without_checkpoints_runs_from_its_start(tmp_path: Path) -> None:
+    story = _story(tmp_path, PLAIN)
+    done = story.ask()
+    assert "the program's beginning: there is no checkpoint to start from" in " ".join(done.stdout.split())
+    assert story.rows(story.project, "inner", "end") == story.truth("inner", "end")
+
+
+SEVERAL = """
+import random
+import rearview as rv
+
+random.seed(5)
+for lr in (0.1, 0.2):
+    with rv.run(name=f"lr {lr}"):
+        weights = [0.0]
+        with rv.checkpointing(weights=weights):
+            for epoch in rv.loop("epoch", range(4)):
+                for step in rv.loop("step", range(2)):
+                    weights[0] += lr * random.random()
+                rv.log("acc", weights[0])
+                rv.log("outer", weights[0] / 3)  #?
+        rv.log("end", weights[0] * 2)  #?
+"""
+
+
+def test_each_of_several_runs_of_a_process_is_asked(tmp_path: Path) -> None:
+    story = _story(tmp_path, SEVERAL)
+    done = story.ask()
+    assert done.stdout.count("identical") == 2
+    assert story.rows(story.project, "outer", "end") == story.truth("outer", "end")
