@@ -195,7 +195,8 @@ def _begin(  # noqa: PLR0912, PLR0915
             parent = (shake.run, number)
         place = _place - _place_at_fork
         wall = began[0] if began else time.time()
-        beginning.write(ground, run_id, recorder.identity, wished, parent=parent, place=place, launch=launch, wall=wall, explicit=[*_explicit, explicit])
+        begun = [*_explicit, explicit]
+        beginning.write(ground, run_id, recorder.identity, wished, parent=parent, place=place, launch=launch, wall=wall, explicit=begun)
     _place += 1
     _explicit.append(explicit)
     recorder.wake = _keeper.ensure

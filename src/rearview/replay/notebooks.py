@@ -127,7 +127,7 @@ def _since(then: Mapping[int, str]) -> list[Cell]:
     if shell is None or not then:
         return []
     all_of_it = source.cells(shell)
-    if any(cells.as_python(all_of_it.get(number, "")) != text for number, text in then.items()):
+    if any(cells.as_python(all_of_it.get(number, "")).strip() != text.strip() for number, text in then.items()):
         return []
     return [Cell(cells.as_python(text), number) for number, text in all_of_it.items() if number > max(then)]
 

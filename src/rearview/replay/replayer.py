@@ -178,7 +178,7 @@ class Stage:
         facts = runs.read_run(self.store, self.run)
         self.how = str(facts.get("how"))
         """What kind of program the run was."""
-        self.explicit: list[bool] = facts.get("explicit") or []
+        self.explicit: Sequence[bool] = facts.get("explicit") or []
 
     @property
     def probe_failed(self) -> bool:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +22,7 @@ class Session:
 
     def __init__(self, project: Path, scratch: Path) -> None:
         project.mkdir(parents=True, exist_ok=True)
-        more = {"IPYTHONDIR": str(scratch / "ip"), "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "REARVIEW_QUIET": "1", "REARVIEW_EVERY": "1"}
+        more = {"IPYTHONDIR": str(scratch / "ip"), "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "REARVIEW_EVERY": "1"}
         self.manager, self.client = manager.start_new_kernel(kernel_name="python3", cwd=str(project), env=environment(more))
         self.count = 0
 
@@ -37,6 +35,7 @@ class Session:
 
     def kill(self) -> None:
         """As when memory runs out."""
+        self.client.stop_channels()
         self.manager.shutdown_kernel(now=True)
 
     def execute(self, text: str, *, interrupt_when: Path | None = None) -> dict[str, Any]:
@@ -79,17 +78,48 @@ def record(story: Story, cells: Sequence[str], order: Sequence[int]) -> None:
 
 
 SEVERAL_CELLS = [
-    "%matplotlib inline\nimport random\n\nimport numpy as np\nimport rearview as rv\nrandom.seed(3)\n",
-    "def norm(values):\n    return sum(v * v for v in values) ** 0.5\n\ndef step(w, x):\n    rv.log('x', x) #?\n    return w + 0.1 * x\n",
-    "w, history = 0.5, []\ntwice = lambda v: 2 * v\nrv.log('w0', norm([w])) #?\n",
+    """%matplotlib inline
+import random
+
+import numpy as np
+import rearview as rv
+random.seed(3)
+""",
+    """def norm(values):
+    return sum(v * v for v in values) ** 0.5
+
+def step(w, x):
+    rv.log("x", x) #?
+    return w + 0.1 * x
+""",
+    """w, history = 0.5, []
+twice = lambda v: 2 * v
+rv.log("w0", norm([w])) #?
+""",
     "1 / 0\n",
-    "\n\n%%time\nwith rv.checkpointing():\n    for epoch in rv.loop('epoch', range(4)):\n        rv.log('before', w) #?\n"
-    "        for i in rv.loop('step', range(3)):\n            w = step(w, twice(random.random()))\n        rv.log('n', len(history)) #?\n"
-    "        history.append(w)\n        rv.log('w', w)\n",
-    "def double(v): #?\n    return 2 * v #?\n",
-    "rv.log('doubled', double(w)) #?\n",
+    """
+
+%%time
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(4)):
+        rv.log("before", w) #?
+        for i in rv.loop("step", range(3)):
+            w = step(w, twice(random.random()))
+        rv.log("n", len(history)) #?
+        history.append(w)
+        rv.log("w", w)
+""",
+    """def double(v): #?
+    return 2 * v #?
+""",
+    'rv.log("doubled", double(w)) #?\n',
     "this is no Python\n(",
-    "names = !echo a\nimport asyncio\nawait asyncio.sleep(0)\nrv.log('final', sum(history))\nrv.log('last', w) #?\nw",
+    """names = !echo a
+import asyncio
+await asyncio.sleep(0)
+rv.log("final", sum(history))
+rv.log("last", w) #?
+w""",
     "_ + 1\n",
 ]
 
@@ -99,8 +129,7 @@ def test_a_run_over_several_cells(tmp_path: Path) -> None:
     record(story, SEVERAL_CELLS, range(len(SEVERAL_CELLS)))
     proof = story.cli("verify", "--yes")
     assert "identical" in proof.stdout
-    counts = [1, 2, 3, 4, 5, None, None, 6, 7, 8]
-    save(story.project, SEVERAL_CELLS, counts)
+    save(story.project, SEVERAL_CELLS, [1, 2, 3, 4, 5, None, None, 6, 7, 8])
     before = tree_of(story.project)
     outer = story.cli("replay", "n", "--yes")
     assert "identical" in outer.stdout
@@ -110,3 +139,101 @@ def test_a_run_over_several_cells(tmp_path: Path) -> None:
     truth = story.rows(tmp_path / "truth", *names)
     assert len(truth) == 12 + 1 + 4 + 4 + 1 + 1 + 4 + 1
     assert story.rows(story.project, *names) == truth
+
+
+SEVERAL_RUNS = [
+    "import random\nimport rearview as rv\nseen = []\n",
+    "def noise(n):\n    return [random.random() for _ in range(n)]\n",
+    "random.seed(len(seen))\nlr = 0.1 * (1 + len(seen))\n",
+    """rv.log("outside", lr) #?
+""",
+    """with rv.run(name=f"run {len(seen)}"):
+    w = 0.0
+    rv.log("lr", lr) #?
+    with rv.checkpointing():
+        for epoch in rv.loop("epoch", range(3)):
+            for x in rv.loop("step", noise(2)):
+                w += lr * x
+            rv.log("w", w)
+            rv.log("negative", -w) #?
+seen.append(w)
+""",
+]
+
+
+def test_several_runs_in_one_kernel_and_cells_executed_again(tmp_path: Path) -> None:
+    story = Story(tmp_path, {})
+    record(story, SEVERAL_RUNS, [0, 1, 2, 4, 2, 4])
+    save(story.project, SEVERAL_RUNS, [1, 2, 5, None, 6])
+    done = story.cli("replay", "--yes")
+    assert done.stdout.count(" identical") == 2
+    names = ("lr", "negative", "w")
+    truth = story.rows(tmp_path / "truth", *names)
+    assert {len(values) for values in truth.values()} == {2} and len(truth) == 1 + 3 + 3
+    assert story.rows(story.project, *names, "outside") == truth
+
+
+TRAINING = [
+    "import random, time\nimport rearview as rv\nw = 0.0\nrandom.seed(1)\n",
+    """with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(4)):
+        for i in rv.loop("step", range(3)):
+            w += random.random()
+        rv.log("w", w)
+        rv.log("negative", -w) #?
+        if epoch == HERE:
+            open("here", "w").close()
+            time.sleep(60)
+""",
+    'rv.log("final", w)\nrv.log("doubled", 2 * w) #?\n',
+]
+
+
+def test_asked_inside_the_kernel(tmp_path: Path) -> None:
+    story = Story(tmp_path, {})
+    cells = [recorded_text(text) for text in TRAINING]
+    with Session(story.project, tmp_path) as session:
+        session.execute("HERE = -1")
+        for text in cells:
+            assert session.execute(text)["status"] == "ok"
+        save(story.project, [TRAINING[0], TRAINING[1], cells[2]], [2, 3, 4])
+        answer = 'found = rv.replay("negative", as_="rows")\nassert len(found) == 4 and all(row["negative"] < 0 for row in found), found'
+        assert session.execute(answer)["status"] == "ok"
+        session.execute(TRAINING[2])  # a cell that was executed again with a statement, and is in no file
+        told = session.execute('found = rv.replay("doubled", as_="rows")\nassert found[-1]["doubled"] == 2 * w, found')
+        assert told["status"] == "ok", told
+    states = story.cli("sql", "select count(*) as n from runs", "--json")
+    assert json.loads(states.stdout)["rows"] == [{"n": 2}]  # asking ended the first
+
+
+def test_a_cell_that_was_interrupted(tmp_path: Path) -> None:
+    story = Story(tmp_path, {})
+    cells = [recorded_text(text) for text in TRAINING]
+    with Session(story.project, tmp_path) as session:
+        session.execute("HERE = 2")
+        session.execute(cells[0])
+        assert session.execute(cells[1], interrupt_when=story.project / "here")["ename"] == "KeyboardInterrupt"
+        session.execute(cells[2])
+    (story.project / "here").unlink()
+    save(story.project, TRAINING, [2, 3, 4])
+    done = story.cli("replay", "--yes", check=False)
+    assert done.returncode == 1 and "was interrupted" in done.stdout
+    assert sorted(path for _, path, *_ in story.rows(story.project, "negative")) == ["epoch=0", "epoch=1"]
+    assert story.rows(story.project, "doubled") == {}
+
+
+def test_a_kernel_that_was_killed(tmp_path: Path) -> None:
+    story = Story(tmp_path, {})
+    cells = [recorded_text(text) for text in TRAINING]
+    session = Session(story.project, tmp_path)
+    for text in ("HERE = -1", *cells):
+        session.execute(text)
+    session.execute("time.sleep(1.5)")
+    session.kill()
+    failing = TRAINING[1].replace("-w", "-w if epoch < 2 else missing")
+    save(story.project, [cells[0], failing, cells[2]])
+    done = story.ask("negative", code=4)
+    assert "cells/0003.py, line 6" in done.stdout + done.stderr and "name 'missing' is not defined" in done.stdout + done.stderr
+    save(story.project, TRAINING)
+    story.ask("negative")
+    assert len(story.rows(story.project, "negative")) == 4
