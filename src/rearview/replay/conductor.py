@@ -28,7 +28,10 @@ from rearview.replay.units import Unit
 from rearview.store import manifests
 from rearview.store.layout import Store
 
-_LOOK_S = 0.04
+_LOOK_S = 0.03
+"""Between two looks whether a worker has ended."""
+_READ_S = 0.3
+"""Between two looks at what they wrote: that takes time from them."""
 _SHOW_S = 1.0
 
 
@@ -123,6 +126,7 @@ class _Conducting:
         self._running: list[tuple[Worker, Piece, bool]] = []
         self._done: list[Piece] = []
         self._number = 0
+        self._looks_at = 0.0
         self._lost: list[str] = []
         self._notes: list[str] = []
         self._output = ""
@@ -173,12 +177,15 @@ class _Conducting:
         for entry in list(self._running):
             worker, piece, second = entry
             over = worker.code is not None
-            piece.seen.look()
+            if over or time.monotonic() >= self._looks_at:
+                piece.seen.look()
             if over:
                 self._running.remove(entry)
                 self._close(worker, piece)
                 if not piece.complete:
                     self._died(worker, piece, second)
+        if time.monotonic() >= self._looks_at:
+            self._looks_at = time.monotonic() + _READ_S
 
     def _close(self, worker: Worker, piece: Piece) -> None:
         pool.reap(worker)

@@ -5,6 +5,7 @@ Must not know how it is shown.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +24,8 @@ class Tail:
 
     def __init__(self, scratch: Path, run: RunId) -> None:
         self._folder = Store(scratch / "store").run(run)
-        self._read: dict[Path, tuple[int, int]] = {}
-        """Part -> offset and sequence number behind the last frame read."""
+        self._read: dict[Path, int] = {}
+        """Part -> offset behind the last frame read."""
 
     def facts(self) -> Iterator[dict[str, Any]]:
         """Those that are new since the last time."""
@@ -33,23 +34,35 @@ class Tail:
         for name, path in parts_of(self._folder):
             if name.writer.rstrip("x") != MAIN_PROCESS:
                 continue
-            at, expected = self._read.get(path, (0, 0))
+            at = self._read.get(path, len(frames.MAGIC))
             try:
-                data = path.read_bytes()
+                with path.open("rb") as file:
+                    file.seek(at)
+                    data = file.read()
             except OSError:
                 continue
-            if len(data) == at:
-                continue
-            reading = frames.Reading()
-            reading.good_bytes = at
-            for sequence, body in frames.walk(data, reading, at, expected):
-                expected = sequence + 1
-                if body[0] == frames.FACT:
-                    try:
-                        yield frames.read_fact(body)
-                    except Damaged:
-                        continue
-            self._read[path] = (reading.good_bytes, expected)
+            read, found = _facts(data)
+            self._read[path] = at + read
+            yield from found
+
+
+def _facts(data: bytes) -> tuple[int, list[dict[str, Any]]]:
+    """The facts in whole frames at the beginning of some bytes, and how many bytes those are. Records are stepped over."""
+    unpack, head, at, found = frames.HEADER.unpack_from, frames.HEADER.size, 0, []
+    while at + head < len(data):
+        checksum, length, _ = unpack(data, at)
+        end = at + head + length
+        if not length or end > len(data):
+            break  # the rest is being written
+        if data[at + head] == frames.FACT:
+            if zlib.crc32(data[at + 4 : end]) != checksum:
+                break
+            try:
+                found.append(frames.read_fact(data[at + head : end]))
+            except Damaged:
+                pass
+        at = end
+    return at, found
 
 
 @dataclass(slots=True)
