@@ -30,7 +30,7 @@ SECOND_ROOM = 64 << 20
 """The second part of a checkpoint may take this much beside the first."""
 _MARGIN = 256 << 20
 _SAMPLE = 4096
-_COMPARED_WHOLE = 16 << 20
+_COMPARED_WHOLE = 64 << 20
 """So much is compared byte by byte with the first part of a checkpoint: a few milliseconds."""
 _FOLLOWS_S = 0.05
 """So long the second part may take to follow the first before that is written: taken alone, it does not wait for the interpreter."""
