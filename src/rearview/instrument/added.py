@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rearview.instrument.admissible import Admissible
-from rearview.instrument.calls import Calls, bodies, first_line, last_line, name_given, statements
+from rearview.instrument.calls import Calls, bodies, first_line, last_line, name_given, parse, statements
 from rearview.instrument.matching import Difference, Matching, Run
 from rearview.instrument.modules import Modules, only_definitions, reachable
 from rearview.instrument.place_at import lines_of
@@ -90,7 +90,7 @@ def added(
     trees = []
     for text, whose in ((recorded, "recorded"), (current, "current")):
         try:
-            trees.append(ast.parse(text.removeprefix("\ufeff")))
+            trees.append(parse(text))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
             line = problem.lineno or 1 if isinstance(problem, SyntaxError) else 1
             return Changed(f"the {whose} file cannot be read as Python: {getattr(problem, 'msg', problem)}", line, file)
@@ -151,7 +151,7 @@ def _names_of_cells(files: Mapping[str, str]) -> frozenset[str]:
     for path, text in files.items():
         if path.startswith("cells/"):
             try:
-                names |= used(ast.parse(text))
+                names |= used(parse(text))
             except (SyntaxError, ValueError, RecursionError):
                 continue  # that cell failed when it was run, too
     return frozenset(names)
@@ -164,7 +164,7 @@ def _joined(one: Added, other: Added) -> Added:
 
 def _in_new_file(path: str, text: str) -> Added:
     """A new file is one group; logs in its functions run where those are called."""
-    tree = ast.parse(text.removeprefix("\ufeff"))
+    tree = parse(text)
     run = Run(tuple(tree.body), (tree,), tree, tree.body)
     found = _found([run] if tree.body else [], Calls(tree), text.removeprefix("\ufeff"), path)
     return replace(found, groups=tuple(replace(group, runs=False) for group in found.groups))

@@ -6,6 +6,7 @@ Knows import statements. Must not know what is done with the calls. Over a whole
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterable, Iterator
 
 MODULE = "rearview"
@@ -13,6 +14,20 @@ _CUSTOMARY = frozenset({"rv", "rearview", "flor"})
 """A module of the project may pass rearview on under these names: `from common import rv`."""
 
 _PUBLIC = frozenset({"arg", "background", "checkpoint", "checkpointing", "dataframe", "log", "loop", "resume", "run", "skip_block"})
+
+
+def parse(text: str, path: str = "<unknown>") -> ast.Module:
+    """The tree of a file's text. Looking at a program repeats none of its warnings. SyntaxError, ValueError, RecursionError as usual."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text.removeprefix("\ufeff"), path)
+
+
+def check(text: str, path: str) -> None:
+    """SyntaxError or ValueError if a text cannot be compiled."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compile(text, path, "exec", dont_inherit=True)
 
 
 class Calls:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rearview.instrument.added import Added
-from rearview.instrument.calls import DELAYED, bodies, first_line, last_line, statements
+from rearview.instrument.calls import DELAYED, bodies, first_line, last_line, parse, statements
 from rearview.instrument.depth import Depth, depths, union
 from rearview.instrument.scopes import Function, bound_by, free, of_own, read_first, root, surely_bound
 
@@ -53,7 +53,7 @@ def needs(files: Mapping[str, str], added: Added, entry: str | None = None) -> N
     running = [one for one, group in zip(found[len(logs) :], added.groups, strict=True) if group.runs]
     total = union([*found[: len(logs)], *(replace(one, prefix=False, suffix=False) for one in running)])
     for file in sorted({group.file for group in added.groups}):
-        tree = ast.parse(files[file].removeprefix("\ufeff"))
+        tree = parse(files[file])
         every = [_group(tree, group.place) for group in added.groups if group.file == file]
         runs = [group for group in every if group is not None and not all(isinstance(one, DELAYED) for one in group.statements)]
         added_here = [one for group in every if group for one in group.statements]

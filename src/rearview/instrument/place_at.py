@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from rearview.errors import UsageError
-from rearview.instrument.calls import MODULE, Calls, bodies, first_line, heads, last_line, statements, within
+from rearview.instrument.calls import MODULE, Calls, bodies, check, first_line, heads, last_line, parse, statements, within
 
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 """Lines as Python counts them: a form feed or U+2028 ends none."""
@@ -47,7 +47,7 @@ def place(source: str, line: int, expression: str, name: str, before: bool = Fal
     mark = "\ufeff" if source.startswith("\ufeff") else ""
     source = source.removeprefix(mark)
     try:
-        tree = ast.parse(source, path)
+        tree = parse(source, path)
     except (SyntaxError, ValueError) as problem:
         raise UsageError(f"{path} cannot be read as Python: {_said(problem)}; correct it first") from problem
     lines = lines_of(source)
@@ -65,7 +65,7 @@ def place(source: str, line: int, expression: str, name: str, before: bool = Fal
     statement = f"{_log(tree, group[0], at)}({_quoted(name)}, {value})"
     text = _insert(lines, at, indent + statement)
     try:
-        compile(text, path, "exec", dont_inherit=True)
+        check(text, path)
     except (SyntaxError, ValueError) as problem:
         raise UsageError(f"{statement} cannot stand {'before' if before else 'after'} line {line} of {path}: {_said(problem)}") from problem
     return Placed(mark + text, at, statement)

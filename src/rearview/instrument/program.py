@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from rearview.instrument.calls import MODULE, Calls
+from rearview.instrument.calls import MODULE, Calls, parse
 from rearview.instrument.modules import Modules
 from rearview.instrument.scopes import Function, bound, of_own, root
 
@@ -101,7 +101,7 @@ class Program:
 
     def _add(self, path: str, text: str) -> None:
         try:
-            tree = ast.parse(text.removeprefix("\ufeff"))
+            tree = parse(text)
         except (SyntaxError, ValueError, RecursionError):
             self.unread.append(path)
             return

@@ -37,7 +37,12 @@ def compile_rewritten(data: bytes, path: str, probes: Sequence[Span] = ()) -> Co
     tree = ast.parse(data, path)
     work = _Rewriting(tree, probes)
     work.run()
-    code: CodeType = compile(tree if work.changed else data, path, "exec", dont_inherit=True)
+    try:
+        code: CodeType = compile(tree, path, "exec", dont_inherit=True)
+    except RecursionError:  # a tree may be too deep where the text is not
+        if work.changed:
+            raise
+        code = compile(data, path, "exec", dont_inherit=True)
     return code
 
 

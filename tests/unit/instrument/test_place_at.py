@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rearview.errors import UsageError
+from rearview.instrument.added import Added, added
 from rearview.instrument.place_at import place
 
 SCRIPT = '''\
@@ -134,3 +135,10 @@ def test_before_a_future_statement_nothing_can_stand() -> None:
 def test_a_file_that_is_not_python() -> None:
     with pytest.raises(UsageError, match="cannot be read as Python"):
         place("def f(:\n", 1, "x", "n")
+
+
+def test_looking_repeats_no_warnings(recwarn: pytest.WarningsRecorder) -> None:
+    text = 'import rearview as rv\nx = "\\p"\nif x is 1: pass\n'
+    place(text, 2, "x", "n")
+    assert isinstance(added(text, text + "rv.log('n', x)\n"), Added)
+    assert not recwarn.list
