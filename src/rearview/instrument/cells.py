@@ -35,7 +35,7 @@ class Matched:
     places: dict[int, int] = field(default_factory=dict)
     """Number -> which cell of the notebook that is."""
     gone: list[int] = field(default_factory=list)
-    """Numbers of cells that the notebook does not have any longer."""
+    """Numbers of cells that the notebook does not have any longer, and that are more than a look at something."""
 
     @property
     def score(self) -> int:
@@ -43,34 +43,30 @@ class Matched:
         return len(self.places)
 
 
-def match(executed: Mapping[int, str], notebook: Sequence[Cell], since: Sequence[Cell] = ()) -> Matched:
-    """Find executed cells, by number, in a notebook; `since`: cells that the same kernel executed later, which it may not have yet."""
+def match(executed: Mapping[int, str], notebook: Sequence[Cell], since: Mapping[int, str] | None = None) -> Matched:
+    """Find executed cells, by number, in a notebook; `since`: what the same kernel executed later. The file may not have that yet."""
     taken = _names(executed.values())
+    later = [Cell(text, number) for number, text in {**executed, **(since or {})}.items()]
     found = Matched(dict(executed))
-    known: dict[str, tuple[dict[int, bool], str | None]] = {}
+    known: dict[str, tuple[dict[int, bool], dict[int, bool]]] = {}
     for number, text in executed.items():
         if not _statements(text):
             continue
         if text not in known:
-            known[text] = _candidates(text, notebook, taken), _newest(text, since, taken)
-        candidates, newest = known[text]
+            known[text] = _candidates(text, notebook, taken), _candidates(text, later, taken)
+        candidates, again = known[text]
         place = _choose(number, candidates, notebook)
+        newest = next((later[k] for k in sorted(again, reverse=True) if not again[k]), None)
         if place is not None:
             found.places[number] = place
-            if not candidates[place]:
-                found.texts[number] = notebook[place].text
-        elif newest is None:
+        if place is not None and not candidates[place]:
+            found.texts[number] = notebook[place].text
+        elif newest is not None and (newest.count or 0) > number:
+            found.texts[number] = newest.text
+        elif place is None and _is_more_than_a_look(text):
             found.gone.append(number)
-        if newest is not None:
-            found.texts[number] = newest
     _take_new_cells(found, executed, notebook, taken)
     return found
-
-
-def _newest(text: str, since: Sequence[Cell], taken: frozenset[str]) -> str | None:
-    """The cell with statements added, as it was executed last."""
-    found = [place for place, as_it_was in _candidates(text, since, taken).items() if not as_it_was]
-    return since[max(found)].text if found else None
 
 
 def _candidates(text: str, notebook: Sequence[Cell], taken: frozenset[str]) -> dict[int, bool]:
@@ -96,6 +92,11 @@ def _lines(text: str) -> Counter[str]:
     """What must still be there if something was only added."""
     stripped = (line.strip() for line in text.splitlines())
     return Counter(line for line in stripped if line and not line.startswith("#"))
+
+
+def _is_more_than_a_look(text: str) -> bool:
+    """Whether a cell defines or repeats something, or logs: a statement could have been added to it."""
+    return any(not isinstance(one, ast.Expr | ast.Assign | ast.Import | ast.ImportFrom) for one in _statements(text)) or _logs(text)
 
 
 # -- new cells -----------------------------------------------------------------------------------------------------------
@@ -145,7 +146,7 @@ def _is_addition(text: str, taken: frozenset[str]) -> bool:
 
 
 def _logs(text: str) -> bool:
-    tree = ast.parse(text)
+    tree = ast.Module(_statements(text), [])
     calls = Calls(tree)
     return any(calls.called(node) == "log" for node in ast.walk(tree))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 
 from rearview.record.source import cell_path
 
@@ -31,6 +31,7 @@ def number_of(path: str) -> int | None:
     return int(found[1]) if found and cell_path(int(found[1])) == path else None
 
 
+@lru_cache(maxsize=10_000)
 def as_python(text: str) -> str:
     """A cell as the Python that it runs, line by line; as it is, if nobody can tell.
 

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from rearview.instrument.cells import Cell, Matched, match
@@ -106,8 +107,15 @@ def now(project: Path, filename: str, then: Mapping[int, str]) -> tuple[Matched,
 def read_cells(path: Path) -> list[Cell]:
     """The code cells of a notebook file, as Python; none if it is no notebook."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            return []
+        facts = path.stat()
+    except OSError:
+        return []
+    return _read_cells(path, facts.st_mtime_ns, facts.st_size) if facts.st_size <= _MOST_BYTES else []
+
+
+@lru_cache(maxsize=1000)
+def _read_cells(path: Path, mtime_ns: int, size_bytes: int) -> list[Cell]:  # noqa: ARG001 (what recognises the file)
+    try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return []
@@ -121,15 +129,15 @@ def read_cells(path: Path) -> list[Cell]:
     return found
 
 
-def _since(then: Mapping[int, str]) -> list[Cell]:
+def _since(then: Mapping[int, str]) -> dict[int, str]:
     """In the kernel that asks: what was executed since, if these are its own first cells. It may be in no file, or not saved."""
     shell = source.ipython()
     if shell is None or not then:
-        return []
+        return {}
     all_of_it = source.cells(shell)
     if any(cells.as_python(all_of_it.get(number, "")).strip() != text.strip() for number, text in then.items()):
-        return []
-    return [Cell(cells.as_python(text), number) for number, text in all_of_it.items() if number > max(then)]
+        return {}
+    return {number: cells.as_python(text) for number, text in all_of_it.items() if number > max(then)}
 
 
 def _notebooks(project: Path, filename: str) -> Iterator[Path]:

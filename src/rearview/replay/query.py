@@ -148,6 +148,8 @@ def _question(now: Now, run: RunInfo, names: Sequence[str]) -> Question | Other:
     if isinstance(statements, Changed):
         return Other(run.run, f"it ran another version of the source ({statements})")
     logs = _asked(statements, run, names)
+    if not statements.added.logs and executed is not None:
+        return Other(run.run, "no log statement was added to its cells: add the one you wish you had, and save the notebook")
     if not statements.added.logs:
         return Other(run.run, "no log statement was added to its source: add the one you wish you had, or use --at")
     if not logs:
