@@ -136,9 +136,12 @@ def _execute_text(mode: str, wishes: dict[str, Any]) -> None:
     _first_in_path("")
     firsts.script_path = firsts.script_source = None
     module = _main_module(None)
-    run = importlib.import_module("rearview.replay.texts").program(mode, _code, module)  # by name, as below
+    program = importlib.import_module("rearview.replay.texts").program(mode, _code, module)  # by name, as below
     _prepare(wishes)
-    run()
+    if callable(program):
+        program()
+    else:
+        exec(program, module.__dict__)  # noqa: S102
 
 
 def _use_recorded(wishes: dict[str, Any]) -> None:

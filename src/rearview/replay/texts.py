@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 from rearview.errors import UsageError
@@ -29,14 +29,14 @@ _OF_KERNELS = ("autosave", "clear", "cls", "connect_info", "edit", "less", "man"
 _INLINE = "module://matplotlib_inline.backend_inline"
 
 
-def program(mode: str, code: Any, module: ModuleType) -> Callable[[], None]:
-    """What runs the recorded text in `__main__`: `code` is the recorded source."""
+def program(mode: str, code: Any, module: ModuleType) -> CodeType | Callable[[], None]:
+    """The recorded text: its code, or what runs its cells in `__main__`. `code` is the recorded source."""
     stage = lifecycle.stage
     assert isinstance(stage, Stage)
     probes = worker.spans(stage.unit)
     if mode != "cells":
         path = f"{mode}.py"
-        return lambda: _run_text(code.script(os.path.join(code.project, path)), path, module, probes.get(path, ()))
+        return _code_of(code.script(os.path.join(code.project, path)), path, probes.get(path, ()))
     texts = {}
     for path in sorted(code.blobs):
         if cells.number_of(path) is not None:
@@ -45,9 +45,9 @@ def program(mode: str, code: Any, module: ModuleType) -> Callable[[], None]:
     return lambda: _run_cells(shell, texts, probes, stage)
 
 
-def _run_text(data: bytes, path: str, module: ModuleType, probes: Sequence[Span]) -> None:
+def _code_of(data: bytes, path: str, probes: Sequence[Span]) -> CodeType:
     linecache.cache[path] = (len(data), None, data.decode("utf-8", "replace").splitlines(keepends=True), path)
-    exec(rewrite.compile_rewritten(data, path, probes), module.__dict__)  # noqa: S102
+    return rewrite.compile_rewritten(data, path, probes)
 
 
 # -- cells ---------------------------------------------------------------------------------------------------------------
