@@ -18,7 +18,7 @@ PIP      = $(VENV)/bin/python -m pip --disable-pip-version-check install --quiet
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
 
-demo: $(VENV)/.ready  ## record real runs of a small model and show the table they give
+demo: $(VENV)/.ready  ## record a run, ask it in hindsight, prove the answer; kill one and go on
 	@$(VENV)/bin/python examples/demo.py
 
 test: check other-pythons  ## everything that has to hold for every change; begins with `check`

@@ -1,7 +1,8 @@
-"""The tour behind `make demo`: real runs of a small model in a folder of their own, and the table they give."""
+"""The tour behind `make demo`: a run that is over, a question that comes up, one added line, and the answer with its proof."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -13,6 +14,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 REARVIEW = [sys.executable, "-m", "rearview"]
+BEHIND = '        rv.log("loss", loss)\n'
+ADDED = '        rv.log("grad_norm", sum(p.grad.norm() ** 2 for p in net.parameters()) ** 0.5)\n'
 
 
 def tell(text: str) -> None:
@@ -20,67 +23,90 @@ def tell(text: str) -> None:
     print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n{text}", flush=True)
 
 
+def show(*words: str) -> None:
+    """A command as somebody types it."""
+    print("$ rearview", *(f"'{word}'" if set(word) & set(" \"'*()") else word for word in words), flush=True)
+
+
 def do(*words: str) -> None:
     """Show a command and run it; stop the tour if it fails."""
-    print("$ rearview", *(f'"{word}"' if " " in word else word for word in words), flush=True)
+    show(*words)
     code = subprocess.run([*REARVIEW, *words], check=False).returncode
-    differences = 1 if words[0] == "diff" else 0
-    if code not in (0, differences):
-        sys.exit(code)
+    if code:
+        sys.exit(f"the command ended with {code}")
+
+
+def rows(query: str) -> list[dict[str, object]]:
+    """What a query answers."""
+    done = subprocess.run([*REARVIEW, "sql", query, "--json"], check=True, stdout=subprocess.PIPE)
+    found: list[dict[str, object]] = json.loads(done.stdout)["rows"]
+    return found
 
 
 def kill_in_the_middle(project: Path) -> None:
-    """Start a long run and kill it as a cluster would, without a word."""
-    words = ["run", "--name", "killed", "--arg", "epochs=100000", "train.py"]
-    print("$ rearview", *words, "   # and in the middle: kill -9", flush=True)
+    """Start a run and kill it as a cluster would, without a word, once it has kept a few states."""
+    words = ["--set", "every=1", "run", "--name", "second", "train.py"]
+    show(*words)
+    print("  (and in the middle: kill -9)", flush=True)
     known = set((project / ".rearview" / "runs").iterdir())
     child = subprocess.Popen([*REARVIEW, *words])
-    journals: list[Path] = []
-    while child.poll() is None and not any(journal.stat().st_size > 20_000 for journal in journals):
+    kept = 0
+    while child.poll() is None and kept < 12:
         time.sleep(0.05)
         fresh = set((project / ".rearview" / "runs").iterdir()) - known
-        journals = [journal for run in fresh for journal in run.glob("0-*.journal")]
+        kept = sum(len(list((run / "checkpoints").glob("*"))) for run in fresh if (run / "checkpoints").is_dir())
+    if child.poll() is not None:
+        sys.exit("the run ended before it could be killed")
     child.send_signal(signal.SIGKILL)  # the script dies with it
     child.wait()
 
 
 def main() -> None:
-    """Record, kill, edit, look."""
+    """Record, ask, replay, prove; kill, go on; one table."""
     project = Path(tempfile.mkdtemp(prefix="rearview-")) / "demo"
     project.mkdir()
-    shutil.copy(HERE / "train.py", project)
+    script = project / "train.py"
+    shutil.copy(HERE / "train.py", script)
     os.chdir(project)
     print(f"A fresh folder, {project}, with one script:\n")
-    print((project / "train.py").read_text())
+    print(script.read_text())
 
-    tell("1. Record it twice, with another learning rate each time.")
-    do("run", "--name", "slow", "--arg", "lr=0.001", "train.py")
-    do("run", "--name", "fast", "--arg", "lr=0.01", "train.py")
+    tell("1. Record it. (every=1 keeps a state after each epoch: this run is short. By default, as often as it is worth it.)")
+    do("--set", "every=1", "run", "--name", "first", "train.py")
+    do("df", "loss", "--limit", "8")
 
-    tell("2. Record it again and kill it. Whatever was logged before the kill is there.")
+    tell("2. A question comes up: the loss goes up and down on its way. Was it the gradients? Nobody logged them. Add the line:")
+    print(f" {BEHIND}+{ADDED}", end="")
+    script.write_text(script.read_text().replace(BEHIND, BEHIND + ADDED))
+
+    tell("3. Ask the run that is over. The plan comes first, then the values, proved against all that the run had recorded.")
+    do("replay", "grad_norm", "--yes")
+    do("df", "loss", "grad_norm", "--provenance", "--limit", "8")
+
+    tell("4. A question about single steps, without editing: these epochs run again, each worker from a stored state.")
+    line = 1 + script.read_text().splitlines().index("            opt.step()")
+    do("replay", "--at", f"train.py:{line}", "loss", "--as", "step_loss", "--only", "epoch=8..11", "--yes")
+    do("df", "step_loss", "--limit", "6")
+
+    tell("5. Does the whole run replay to itself, every record and every kept state, bit for bit?")
+    do("verify", "first", "--yes")
+
+    tell("6. Record the edited script, and kill it in the middle. Then go on with it.")
     kill_in_the_middle(project)
+    do("resume", "--yes")
 
-    tell("3. Edit the script and run it once more: each run keeps the source it ran.")
-    script = project / "train.py"
-    script.write_text(script.read_text().replace("torch.optim.Adam", "torch.optim.SGD"))
-    print("   (torch.optim.Adam became torch.optim.SGD)")
-    do("run", "--name", "sgd", "train.py")
-
-    tell("4. Every run of every version is in one place.")
+    tell("7. The second run logged the norm itself, the first was asked in hindsight: one column.")
+    do("df", "grad_norm", "--provenance", "--where", "epoch >= 18")
     do("runs")
-
-    tell("5. One table over all of them: a row per epoch, the argument beside it.")
-    do("df", "lr", "acc", "--where", "name <> 'killed'")
-
-    tell("6. What is the difference between two of them?")
-    do("diff", "fast", "sgd")
-
-    tell("7. A picture.")
-    do("plot", "loss", "--where", "name in ('slow', 'fast')")
+    values = rows("SELECT origin, path, value_float FROM logs WHERE value_name = 'grad_norm' ORDER BY path")
+    replayed, recorded = ({row["path"]: row["value_float"] for row in values if row["origin"] == kind} for kind in ("replayed", "recorded"))
+    if not replayed or replayed != recorded:
+        sys.exit("the replayed values are not those that a run with the line in it records")
+    print(f"All {len(replayed)} replayed values are those that a run with the line in it recorded, to the last bit.")
 
     tell("That is all of it. The store is the folder .rearview in")
     print(f"   {project}")
-    print("Try there: rearview show fast; rearview sql \"select name, status, records from runs\"; rearview code sgd train.py")
+    print("Try there: rearview replays; rearview show first; rearview replay --at train.py:11 'y.float().mean()' --as balance")
 
 
 if __name__ == "__main__":
