@@ -31,6 +31,7 @@ MAY_WRITE_FILES = {
     "catalog/sealing/seal.py": "lines for DuckDB to read, in the store's tmp/; the segments made of them are published by atomic",
     "versions/read.py": "exports source to a folder the user named, never into the store",
     "record/inputs.py": "a forked child tells its parent through a pipe",
+    "replay/pool.py": "what a worker prints, in its scratch folder",
     "replay/protection.py": "a forked child tells its parent through a pipe",
     "replay/sandbox_linux.py": "sets the names of user and group in a namespace, in /proc",
     "replay/sandbox_layers.py": "gives a folder in scratch the mode of the one it stands for",
@@ -43,6 +44,7 @@ MAY_WRITE_FILES = {
 MAY_START_PROGRAMS = {
     "versions/git.py": "starts git",
     "cli/starting.py": "starts the user's script",
+    "replay/pool.py": "starts the recorded program in a worker",
 }
 
 MAY_RUN_CODE = {

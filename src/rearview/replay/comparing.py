@@ -79,14 +79,17 @@ class Comparing:
     inside_due_at = math.inf
 
     def __init__(
-        self, recorder: Recorder, kept: KeptBoundaries, *, first_block: int, ended: Callable[[Place], None], began: Callable[[int], None]
-    ) -> None:
+        self, recorder: Recorder, kept: KeptBoundaries, *, first_block: int, ended: Callable[[Place], None], began: Callable[[int], None],
+        compared: Callable[[Manifest], None],
+    ) -> None:  # fmt: skip
         self.recorder = recorder
         self.kept = kept
         self.materializer = _AtRest()
         self._block = first_block - 1
         self._ended = ended
         """Told after each main iteration."""
+        self._compared = compared
+        """Told at each boundary that was compared."""
         self._began = began
         """Told when a main loop begins."""
 
@@ -127,6 +130,7 @@ class Comparing:
             roots["stream", "global"] = streams.take()
             captured = capture(roots, adapters=[positions.Iterators()])
             differ = differences(captured, manifest.roots)
+            self._compared(manifest)
             self.recorder.fact(
                 "compared",
                 manifest=str(manifest.name),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import builtins
 import os
-import shutil
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ from rearview.replay import isolating
 from rearview.replay.comparing import Comparing, KeptBoundaries, Place
 from rearview.replay.sandbox_files import LaidOut
 from rearview.replay.units import Unit
-from rearview.store import layout, manifests, runs
+from rearview.store import atomic, layout, manifests, runs
 from rearview.store.layout import Store
 from rearview.store.manifests import Manifest, ManifestName
 
@@ -46,6 +45,11 @@ class ReplayRecorder(Recorder):
         self.unit = unit
         self.origin = Store(Path(unit.store))
         self.leaving = leaving
+        self.probing = 0
+        """How many probes the program is in: their own loops are none of the program's."""
+        self._laid_out = laid_out
+        self._files: list[Any] | None = None
+        """The run's output files at the last boundary that was come to; None: as they were before the run."""
         self.waiting: dict[int, Any] = {}
         """By loop: what it iterates over, until it is decided whether it is run."""
         self.broke = False
@@ -59,12 +63,15 @@ class ReplayRecorder(Recorder):
         block = first[0] if first else 0
         if first is not None and first[1] == 0 and unit.start is not None and unit.start.endswith("-iteration"):
             block -= 1  # the state is that at the end of the main block before: its loop is come to first
-        comparing: Any = Comparing(self, self.kept, first_block=block, ended=self._iteration_ended, began=self._main_begins)
+        comparing: Any = Comparing(
+            self, self.kept, first_block=block, ended=self._iteration_ended, began=self._main_begins, compared=self.at_boundary
+        )
         keeping: Keeping = comparing  # what loops ask of it
         self.keeping = keeping
         if unit.start is not None:
             shake = Handshake(self.origin.root, unit.run, 1, {str(self.process): unit.start}, laid_out.folder, laid_out.files)
             reaching.begin(self, shake)
+            self._files = self.reach.manifest.files if self.reach is not None else None
         for sentence in laid_out.lost:
             self.fact("lost_file", why=sentence)
 
@@ -99,6 +106,16 @@ class ReplayRecorder(Recorder):
         if self._in_prefix:
             self._in_prefix = False
             self.root.heads.clear()
+
+    def at_boundary(self, manifest: Manifest) -> None:
+        """The program is where a manifest is of."""
+        self._files = manifest.files
+
+    def pass_over(self, manifest: Manifest) -> None:
+        """A block was not run: the files that it wrote are as at its end."""
+        for sentence in self._laid_out.pass_over(self._files, manifest.files, str(self.process)):
+            self.fact("lost_file", why=sentence)
+        self._files = manifest.files
 
     def inexact(self, manifest: Manifest, sentences: Sequence[str]) -> None:
         """What a state could not bring back exactly."""
@@ -195,9 +212,8 @@ class Stage:
 def scratch_store(unit: Unit) -> Store:
     """The store that takes what the worker logs, with the run's own `run.json` in it."""
     store = layout.create(Path(unit.scratch) / "store")
-    folder = store.run(unit.run)
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(Store(Path(unit.store)).run(unit.run) / "run.json", folder / "run.json")
+    facts = (Store(Path(unit.store)).run(unit.run) / "run.json").read_bytes()
+    atomic.publish(store.run(unit.run) / "run.json", facts, tmp=store.tmp, durable=False)
     return store
 
 
@@ -244,11 +260,16 @@ class _Probe:
         self._held: Any = None
 
     def __enter__(self) -> None:
+        recorder = self._probes.recorder
+        if recorder is None:
+            return
+        recorder.probing += 1
         if self._probes.isolates():
-            assert self._probes.recorder is not None
-            self._held = isolating.hold(self._probes.recorder)
+            self._held = isolating.hold(recorder)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._probes.recorder is not None and self._probes.recorder.probing:
+            self._probes.recorder.probing -= 1
         if error is not None:
             self._probes.failed(self._index, error)
         if self._held is not None:

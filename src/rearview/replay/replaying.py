@@ -32,6 +32,8 @@ class Replaying(Checkpointing):
 
     def iterator(self, loop: LoopIterator, source: Any) -> Iterator[Any]:
         """A loop that may be skipped is not iterated over before that is decided."""
+        if self._recorder.probing:
+            return iter(source)
         if not self._recorder.reaching and self._may_be_put_back(loop):
             self._recorder.waiting[id(loop)] = source
             return iter(())
@@ -39,6 +41,8 @@ class Replaying(Checkpointing):
 
     def entered(self, loop: LoopIterator, node: Node) -> None:
         """Decide: put its end state back, or run it."""
+        if self._recorder.probing:
+            return
         source = self._recorder.waiting.pop(id(loop), _NOTHING)
         if source is _NOTHING:
             super().entered(loop, node)
@@ -72,9 +76,10 @@ class Replaying(Checkpointing):
         broke = manifest.ending == _BREAK and loop.has_else
         recorder.broke = broke
         loop.go_to(last + 1 - broke, iter((None,) if broke else ()))
-        kept.put_streams_back()
         assert self._following is not None
         self._following.block_was_put_back()
+        recorder.pass_over(manifest)
+        kept.put_streams_back()
         recorder.fact("put_back", manifest=str(manifest.name), seconds=time.perf_counter() - began, bytes=manifest.size_bytes)
         return True
 
@@ -112,6 +117,7 @@ class ReplayedSkipBlock(SkipBlock):
             return
         began = time.perf_counter()
         self._kept.restore(self._roots(objects))
-        self._kept.put_streams_back()
         manifest = self._kept.manifest
+        self._recorder.pass_over(manifest)
+        self._kept.put_streams_back()
         self._recorder.fact("put_back", manifest=str(manifest.name), seconds=time.perf_counter() - began, bytes=manifest.size_bytes)

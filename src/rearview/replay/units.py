@@ -6,7 +6,6 @@ Knows the file's fields; must not know how they were decided or what the worker 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from rearview.errors import Damaged, NewerFormat
 from rearview.model import RunId, VersionId
+from rearview.store import atomic
 
 SCHEMA = "rearview.unit/1"
 VARIABLE = "REARVIEW_UNIT"
@@ -65,9 +65,8 @@ class Unit:
 def write(path: Path, unit: Unit) -> None:
     """Lay a unit down for its worker: whole, or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    begun = path.with_name(path.name + ".part")
-    begun.write_text(json.dumps({"schema": SCHEMA, **asdict(unit)}, indent=1) + "\n", encoding="utf-8")
-    os.replace(begun, path)
+    data = json.dumps({"schema": SCHEMA, **asdict(unit)}, indent=1).encode() + b"\n"
+    atomic.publish(path, data, tmp=path.parent, durable=False)
 
 
 def read(path: Path) -> Unit:

@@ -177,3 +177,12 @@ def test_what_a_run_writes_and_reads_back_is_as_it_was(tmp_path: Path, kept: str
     one.ask("asked", "again")
     assert one.rows(one.project, "asked", "again") == one.truth("asked", "again")
     assert (one.project / "best.txt").read_text() == "nonsense"
+
+
+def test_files_that_a_skipped_block_wrote_are_there(tmp_path: Path) -> None:
+    step = "g = random.random(); open('last.txt', 'w').write(repr(g))"
+    text = program(step).replace('rv.log("asked", sum(w))  #?', 'rv.log("asked", sum(w) + float(open("last.txt").read()))  #?')
+    one = story(tmp_path, text)
+    one.record()
+    one.ask("asked")
+    assert one.rows(one.project, "asked") == one.truth("asked")
