@@ -10,10 +10,11 @@ from types import CodeType
 from typing import Any
 
 from rearview.errors import Damaged, NotFound
-from rearview.record import boundaries
+from rearview.record import boundaries, staging
 from rearview.record.scope import Roots, Scope
 from rearview.state import positions, restore, streams
 from rearview.state import tree as trees
+from rearview.state.capture import capture
 from rearview.state.look import look
 from rearview.store import manifests, objects
 from rearview.store.layout import Store
@@ -60,6 +61,31 @@ class Held:
         """The global random streams, as they were then."""
         if which in self._tree.roots:
             streams.put_back(look(self._tree, which, self._reader))
+
+
+class _Copies:
+    """The bytes of a state in memory."""
+
+    def __init__(self, views: Sequence[memoryview]) -> None:
+        self._views = views
+
+    def into(self, index: int, dest: memoryview) -> None:
+        """The bytes of a buffer."""
+        dest[:] = self._views[index]
+
+    def size(self, index: int) -> int:
+        """How many there are."""
+        return self._views[index].nbytes
+
+
+def hold(roots: Roots, inexact: Callable[[Sequence[str]], None]) -> Held:
+    """A state as it is now, held in memory, with the random streams."""
+    roots[NOW] = streams.take()
+    captured = capture(roots, adapters=[positions.Iterators()])
+    copies = [buffer for buffer in captured.buffers if not buffer.private]
+    staged = dict(zip(map(id, copies), staging.copy(copies, staging.Arena()), strict=True))
+    views = [staged[id(buffer)] if id(buffer) in staged else buffer.memory() for buffer in captured.buffers]
+    return Held(captured.tree, _Copies(views), inexact)
 
 
 class Kept(Held):

@@ -12,14 +12,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rearview.record import loops, staging
+from rearview.record import kept, loops
 from rearview.record.following import Level
-from rearview.record.kept import NOW, Held
+from rearview.record.kept import Held
 from rearview.record.loops import LoopIterator, Node
 from rearview.record.say import say
 from rearview.record.scope import Scope
-from rearview.state import positions, streams
-from rearview.state.capture import capture
+from rearview.state import positions
 from rearview.state.iterating.around import bring_on
 
 if TYPE_CHECKING:
@@ -36,21 +35,6 @@ def is_needed(recorder: Recorder) -> bool:
     if (recorder.world or 1) <= _COMMUTES or distributed is None or parallel is None or not distributed.is_initialized():
         return False
     return any(issubclass(type(thing), parallel) for thing in gc.get_objects())
-
-
-class _Copies:
-    """The bytes of a state in memory."""
-
-    def __init__(self, views: Sequence[memoryview]) -> None:
-        self._views = views
-
-    def into(self, index: int, dest: memoryview) -> None:
-        """The bytes of a buffer."""
-        dest[:] = self._views[index]
-
-    def size(self, index: int) -> int:
-        """How many there are."""
-        return self._views[index].nbytes
 
 
 class Rehearsal:
@@ -73,12 +57,7 @@ class Rehearsal:
             say("the first step is run twice, for torch lays out its gradient buckets in it: what it prints comes twice, only one counts")
         roots = self._scope.roots()
         roots["position", 0] = positions.take(level.items, level.birth, level.node.iteration + 1)
-        roots[NOW] = streams.take()
-        captured = capture(roots, adapters=[positions.Iterators()])
-        copies = [buffer for buffer in captured.buffers if not buffer.private]
-        staged = dict(zip(map(id, copies), staging.copy(copies, staging.Arena()), strict=True))
-        views = [staged.get(id(buffer)) or buffer.memory() for buffer in captured.buffers]
-        self._held = Held(captured.tree, _Copies(views), self._say_inexact)
+        self._held = kept.hold(roots, self._say_inexact)
         self._level = level
         self._recorder.reach = None  # loops are loops
         self._recorder.reaching = True
