@@ -104,6 +104,9 @@ class Costs:
     def __init__(self, history: History, rates: Rates) -> None:
         self._history = history
         self._rates = rates
+        self._outer = [block.outer_s for block in history.blocks]
+        self._variances = [(_variance(outer), _variance(block.total_s)) for outer, block in zip(self._outer, history.blocks, strict=True)]
+        """Of each block: of its outer bodies, and of its whole iterations."""
 
     def begin_s(self, start: Boundary | None) -> float:
         """From the start of a process to the first segment that counts: all code outside the main loops on the way runs again."""
@@ -119,12 +122,12 @@ class Costs:
         if segment.iteration is None:
             following = segment.block + 1
             return rates.pace * (history.blocks[following].gap_s if following < len(history.blocks) else history.suffix_s)
-        block, at = history.blocks[segment.block], segment.iteration
+        block, outer, at = history.blocks[segment.block], self._outer[segment.block], segment.iteration
         end = rates.digesting(history.boundary(ITERATION, segment.block, at))
         if late:
-            return block.outer_s[at] * rates.pace + end
+            return outer[at] * rates.pace + end
         if skipped is not None:
-            return block.outer_s[at] * rates.pace + rates.putting_back(skipped) + end
+            return outer[at] * rates.pace + rates.putting_back(skipped) + end
         return block.total_s[at] * rates.pace + rates.digesting(history.boundary(BLOCK, segment.block, at)) + end
 
     def interval(self, seconds: float, ran: Sequence[tuple[Segment, bool]]) -> Seconds:
@@ -143,9 +146,8 @@ class Costs:
     def _variance(self, segment: Segment, skipped: bool) -> float:
         if segment.iteration is None or not 0 <= segment.block < len(self._history.blocks):
             return 0.0
-        block = self._history.blocks[segment.block]
-        times = block.outer_s if skipped else block.total_s
-        return _variance(times)
+        outer, whole = self._variances[segment.block]
+        return outer if skipped else whole
 
 
 def _variance(times: tuple[float, ...]) -> float:
