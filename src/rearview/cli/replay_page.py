@@ -198,11 +198,12 @@ def compared(answer: Answer) -> str:
 
 def failures(answer: Answer) -> list[str]:
     """Statements that raised: the program's traceback first."""
-    lines = []
-    for fact in answer.failed:
+    lines: list[str] = []
+    for fact in {str(one.get("traceback")): one for one in answer.failed}.values():  # workers meet the same
         lines += text.escape_lines(str(fact.get("traceback") or "").rstrip("\n"))
         where = f"{fact.get('file')}, line {fact.get('line')}"
-        lines.append(text.escape(f"the statement at {where} raised: {fact.get('text') or ''}; values before it are kept"))
+        kept = "; values before it are kept" if answer.rows else ""
+        lines.append(text.escape(f"the statement at {where} raised: {fact.get('text') or ''}{kept}"))
     return lines
 
 

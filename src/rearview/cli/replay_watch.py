@@ -20,10 +20,10 @@ def all_of(runnable: Sequence[Prepared], offer: Offer, quiet: bool, view: screen
         answer = asking.climb(prepared, offer, _shower())
         _clear()
         answers.append(answer)
-        if not quiet:
-            screen.write(replay_page.result(answer, view))
         for line in replay_page.failures(answer):
             screen.note(line)
+        if not quiet and (answer.rows or not answer.failed):
+            screen.write(replay_page.result(answer, view))
         if not answer.complete and answer.output and not answer.failed and not answer.interrupted:
             screen.note("what the program printed last:")
             for line in text.escape_lines(answer.output):
