@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ class Kept:
     """How torch computes, as it was noted."""
     streams: bool = False
     """NumPy's random stream is noted, or was there when the run began."""
+    cell: int | None = None
+    """The one that is being executed."""
     hooks: dict[str, Any] = field(default_factory=dict)
     """What IPython calls around cells."""
     failed: bool = False
@@ -45,14 +48,15 @@ def at_start(run: OpenRun) -> None:
     shell = source.ipython()
     if shell is not None:
         run.kept.cells = source.cells(shell)
+        run.kept.cell = max(run.kept.cells, default=0)
 
         def executed(info: Any) -> None:
             text = str(getattr(info, "raw_cell", "") or "")
             note_cell(run, source.coming_cell(shell, text), text)
 
         def over(result: Any) -> None:
-            if isinstance(getattr(result, "error_in_exec", None), KeyboardInterrupt):
-                run.recorder.fact("cell_interrupted", index=getattr(result, "execution_count", None))
+            error = getattr(result, "error_in_exec", None)
+            note_cell_over(run, type(error).__name__ if error is not None else None)
 
         run.kept.hooks = {"pre_run_cell": executed, "post_run_cell": over}
         for event, hook in run.kept.hooks.items():
@@ -63,7 +67,14 @@ def note_cell(run: OpenRun, number: int, text: str) -> None:
     """A cell is about to be executed in this run."""
     if text and run.kept.cells.get(number) != text:
         run.kept.cells[number] = text
-        run.recorder.fact("cell", index=number, source=text)
+        run.recorder.fact("cell", index=number, source=text, wall=time.time())
+    run.kept.cell = number
+
+
+def note_cell_over(run: OpenRun, error: str | None) -> None:
+    """A cell has been executed: until the next one nothing runs."""
+    run.recorder.fact("cell_ran", index=run.kept.cell, error=error, wall=time.time())
+    run.kept.cell = None
 
 
 def keep_up(run: OpenRun, *, at_end: bool = False) -> None:
@@ -151,6 +162,8 @@ def at_end(run: OpenRun) -> None:
             shell = source.ipython()
             for event, hook in run.kept.hooks.items() if shell is not None else ():
                 shell.events.unregister(event, hook)
+            if run.kept.cell is not None:
+                note_cell_over(run, None)
             if run.snapshot is not None:
                 _amend(run, {source.cell_path(k): text.encode() for k, text in run.kept.cells.items()}, "cells executed")
     except (OSError, ValueError, RearviewError) as problem:

@@ -5,6 +5,7 @@ Records are stepped over by their length: only facts, definitions and ends of bl
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -64,6 +65,13 @@ class _Read:
     environment: dict[str, Any] = field(default_factory=dict)
     restored: list[tuple[str, float]] = field(default_factory=list)
     memory_bytes: int | None = None
+    cells: list[list[float]] = field(default_factory=list)
+    """When cells of a notebook ran, from and to. Between them nothing does."""
+
+    def ran_s(self, begin: float, end: float) -> float:
+        """How long something ran between two moments."""
+        pieces = self.cells or [[begin, end]]
+        return sum(max(0.0, min(end, until) - max(begin, since)) for since, until in pieces)
 
 
 def read(store: Store, run: RunId, status: str, damaged: list[str] | None = None) -> History:
@@ -84,9 +92,9 @@ def read(store: Store, run: RunId, status: str, damaged: list[str] | None = None
     end = found.end_wall or found.last_wall
     return History(
         start_s=START_S,
-        prefix_s=max(0.0, (first if first is not None else found.began_wall) - found.began_wall),
+        prefix_s=found.ran_s(found.began_wall, first if first is not None else found.began_wall),
         blocks=blocks,
-        suffix_s=max(0.0, end - (_ended_at(mains[-1]) if mains else found.began_wall)) if end else 0.0,
+        suffix_s=found.ran_s(_ended_at(mains[-1]) if mains else found.began_wall, end) if end else 0.0,
         boundaries=tuple(boundaries),
         status=status,
         measured=bool(mains) and all(one.times for one in mains),
@@ -191,6 +199,11 @@ def _take_fact(found: _Read, fact: Mapping[str, Any]) -> None:
         found.end_wall = float(wall)
     elif kind == "timing":
         _take_timing(found, fact)
+    elif kind == "cell" and isinstance(wall, (int, float)):
+        found.cells.append([float(wall), math.inf])
+    elif kind == "cell_ran" and isinstance(wall, (int, float)):
+        found.cells = found.cells or [[found.began_wall, math.inf]]
+        found.cells[-1][1] = float(wall)
     elif kind == "environment":
         found.environment.update(fact)
         peak = fact.get("peak_rss_bytes")
@@ -277,7 +290,7 @@ def _block(found: _Read, main: _Main, before: _Main | None, killed: bool) -> Mai
     called = found.values.get(main.key, {})
     affine = found.affine.get(main.key)
     values = tuple(affine[0] + k * affine[1] if affine else _value(called.get(k)) for k in range(count))
-    gap = max(0.0, main.wall - _ended_at(before)) if before is not None else 0.0
+    gap = found.ran_s(_ended_at(before), main.wall) if before is not None else 0.0
     around = tuple((name, occurrence, main.key[at + 1][2]) for at, (name, occurrence, _) in enumerate(main.key[:-1]))
     return MainBlock(main.name, total_s, nested_s, ending, gap, around, values, main.key[-1][1])
 

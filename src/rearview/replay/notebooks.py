@@ -12,13 +12,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
+from rearview.errors import RearviewError
 from rearview.instrument.cells import Cell, Matched, match
 from rearview.model import RunId, VersionId
 from rearview.plan.timeline import History
-from rearview.record import source
+from rearview.record import past, source
 from rearview.record.past import facts_in, is_main
-from rearview.replay import cells
+from rearview.replay import cells, history
 from rearview.store import runs
 from rearview.store.journal import parts_of
 from rearview.store.layout import Store
@@ -52,18 +54,35 @@ def executed(store: Store, run: RunId, version: VersionId) -> dict[int, str]:
 
 
 def first_of(store: Store, run: RunId) -> int:
-    """The cell in which the run began, if an added statement before that would not have begun it: it began with `rv.run`."""
+    """The first cell in which an added statement, outside of functions, would have logged into the run.
+
+    The one in which `rv.run` began it; of a run that began by itself, the first one behind the run before it.
+    """
     facts = runs.read_run(store, run)
-    explicit, version = facts.get("explicit") or [], facts.get("version")
-    if not explicit or not explicit[-1]:
-        return 0
-    paths = read.files(store, VersionId(str(version))) if version is not None else {}
-    return max((number for number in map(cells.number_of, paths) if number is not None), default=0)
+    explicit, version = facts.get("explicit") or [False], facts.get("version")
+    if explicit[-1]:
+        paths = read.files(store, VersionId(str(version))) if version is not None else {}
+        return max((number for number in map(cells.number_of, paths) if number is not None), default=0)
+    before = [past.look(store, other) for other in _before(store, facts)]
+    return max((max(executed(store, one.run, one.version), default=0) for one in before if one.version is not None), default=0)
+
+
+def _before(store: Store, facts: Mapping[str, Any]) -> list[RunId]:
+    """The runs that the same kernel had before one."""
+    found = []
+    for other in runs.list_runs(store) if facts.get("place") else ():
+        try:
+            its = runs.read_run(store, other)
+        except RearviewError:
+            continue
+        if its.get("process") == facts.get("process") and int(its.get("place") or 0) < int(facts["place"]):
+            found.append(other)
+    return found
 
 
 def as_replayed(store: Store, timeline: History, run: RunId, notes: list[str]) -> History:
-    """What of a run can be replayed: a kernel takes its time to begin, and nobody interrupts a cell a second time."""
-    timeline = replace(timeline, start_s=timeline.start_s + _KERNEL_S)
+    """What of a run can be replayed: a kernel begins with the runs before, and nobody interrupts a cell a second time."""
+    timeline = replace(timeline, start_s=timeline.start_s + _KERNEL_S + _loops_before_s(store, run))
     cut = [number for number, block in enumerate(timeline.blocks) if block.ending in ("left", "exception")]
     interrupted = _interrupted(store, run)
     if not interrupted or not cut:
@@ -73,10 +92,17 @@ def as_replayed(store: Store, timeline: History, run: RunId, notes: list[str]) -
     return replace(timeline, blocks=timeline.blocks[: cut[0] + 1], boundaries=tuple(kept), status="killed", suffix_s=0.0)
 
 
+def _loops_before_s(store: Store, run: RunId) -> float:
+    """How long the main loops of earlier runs of the same kernel took: they are on the way."""
+    before = _before(store, runs.read_run(store, run))
+    return sum(sum(block.total_s) for other in before for block in history.read(store, other, "finished").blocks)
+
+
 def _interrupted(store: Store, run: RunId) -> list[object]:
     """Cells that somebody interrupted."""
     parts = [part for name, part in parts_of(store.run(run)) if is_main(name.writer)]
-    return [fact.get("index") for part in parts for fact in facts_in(part, "cell_interrupted")]
+    ran = (fact for part in parts for fact in facts_in(part, "cell_ran"))
+    return [fact.get("index") for fact in ran if fact.get("error") == KeyboardInterrupt.__name__]
 
 
 def lacking(store: Store, run: RunId, version: VersionId) -> dict[str, bytes]:

@@ -114,7 +114,12 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
     names = tuple(dict.fromkeys((*ask.names, *([ask.at.name] if ask.at is not None else ()))))
     found, asked = Found(), set()  # type: Found, set[str]
     for run in chosen:
-        one = _question(now, run, names)
+        try:
+            one = _question(now, run, names)
+        except UsageError as problem:
+            if len(chosen) == 1:
+                raise
+            one = Other(run.run, str(problem))
         if isinstance(one, Other):
             found.others.append(one)
         else:
