@@ -115,7 +115,8 @@ def runs_in_words(prepared: Prepared) -> str:
     plan = prepared.plan
     count = sum(last - first + 1 for one in plan.stretches for _, first, last in one.covers)
     if not count:
-        return "no iteration of the main loop"
+        whole = any(one.start is None and one.to_end for one in plan.stretches)
+        return "everything, from beginning to end" if whole else "no iteration of the main loop"
     said = [text.count(count, "iteration")]
     if plan.put_back:
         said.append(f"{text.count(plan.put_back, 'nested block')} put back")
