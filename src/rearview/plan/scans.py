@@ -99,7 +99,8 @@ class _Planning:
         if segment.iteration is not None:
             return need.wants(segment.block, segment.iteration)
         if segment.block == blocks - 1:
-            return need.wants_end or (not blocks and (need.wants_prefix or need.wants(0, 0)))
+            unseen = not blocks and not need.end_answered  # without main blocks what came to the end ran everything
+            return need.wants_end or (unseen and (need.wants_prefix or need.wants(0, 0)))
         # Between two main blocks: behind the one, before the other.
         return need.wants_end or need.wants_prefix
 

@@ -196,6 +196,12 @@ def test_a_program_without_main_loop_runs_whole() -> None:
     assert (one.start, one.first, one.to_end, one.prefix, one.seconds.expected) == (None, None, True, True, 10.0)
 
 
+def test_a_program_without_main_loop_that_came_to_its_end_is_answered() -> None:
+    assert plan(History(), Need(whole=True, prefix_answered=True, end_answered=True), 2).is_empty
+    assert plan(History(), Need(before=True, end_answered=True), 2).is_empty
+    assert not plan(History(), Need(before=True), 2).is_empty
+
+
 def test_several_main_blocks() -> None:
     kept = [_kept(block, k) for block in range(2) for k in range(4)]
     history = _history(*kept, n=4, blocks=2)
