@@ -41,7 +41,7 @@ class Session:
     def execute(self, text: str, *, interrupt_when: Path | None = None) -> dict[str, Any]:
         """Execute a cell; what the kernel replied."""
         self.count += 1
-        sent = self.client.execute(text, store_history=True)
+        sent = self.client.execute(text, store_history=True, stop_on_error=False)
         if interrupt_when is not None:
             while not interrupt_when.exists():
                 time.sleep(0.01)
