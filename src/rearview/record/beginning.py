@@ -13,7 +13,7 @@ from rearview import config
 from rearview.model import ProcessIdentity, ProcessNumber, RunId, VersionId
 from rearview.record import arguments, choosing, environment, firsts, process, recorded_code, source
 from rearview.record.say import say
-from rearview.store import layout, runs
+from rearview.store import layout, processes, runs
 from rearview.store.layout import Store
 from rearview.versions import snapshot
 from rearview.versions.snapshot import Snapshot
@@ -116,6 +116,7 @@ def write(
         "parent": {"run": parent[0], "process": parent[1]} if parent else None,
         "process": asdict(who),
         "place": place,
+        "imported_s": _imported_s(wall),
         "explicit": explicit,
         "environment": environment.at_start(os.environ),
         "git": taken.git if taken else None,
@@ -126,6 +127,12 @@ def write(
     }
     with firsts.unseen():
         runs.write_run(ground.store, run, facts)
+
+
+def _imported_s(wall: float) -> float | None:
+    """How long the process had lived when the run began: mostly imports, which a replay does again."""
+    began = processes.began_wall()
+    return None if began is None else round(max(0.0, wall - began), 3)
 
 
 def greet(ground: Ground, quiet: bool) -> None:

@@ -16,7 +16,7 @@ from rearview.errors import Damaged
 from rearview.model import MAIN_PROCESS, RunId
 from rearview.plan.timeline import BLOCK, ITERATION, Boundary, History, MainBlock
 from rearview.state.take.histories import PENDING
-from rearview.store import frames, manifests, objects
+from rearview.store import frames, manifests, objects, runs
 from rearview.store.encoding import decode
 from rearview.store.journal import parts_of
 from rearview.store.layout import Store
@@ -26,7 +26,9 @@ Key = tuple[tuple[str, int, int], ...]
 """A block, whichever attempt ran it: from the outermost loop inwards (name, occurrence, iteration of the loop around it)."""
 
 START_S = 0.08
-"""An interpreter that has come to our launcher. Measured by replays, and better known then."""
+"""An interpreter that has come to our launcher, for runs that do not say when they began. Measured by replays, and better known then."""
+_STARTED = ("script", "module", "command", "stdin")
+"""Programs that begin to run when their process does; a kernel waits for somebody."""
 _LOOKED_AT = frozenset((frames.FACT, frames.NAME, frames.BLOCK, frames.VALUE, frames.LEAVE))
 
 
@@ -91,16 +93,26 @@ def read(store: Store, run: RunId, status: str, damaged: list[str] | None = None
     first = mains[0].wall if mains else None
     end = found.end_wall or found.last_wall
     return History(
-        start_s=START_S,
+        start_s=_start_s(store, run),
         prefix_s=found.ran_s(found.began_wall, first if first is not None else found.began_wall),
         blocks=blocks,
         suffix_s=found.ran_s(_ended_at(mains[-1]) if mains else found.began_wall, end) if end else 0.0,
         boundaries=tuple(boundaries),
         status=status,
         measured=bool(mains) and all(one.times for one in mains),
-        memory_bytes=found.memory_bytes or _memory(groups),
+        memory_bytes=_memory(found, groups),
         threads=_threads(found.environment),
     )
+
+
+def _start_s(store: Store, run: RunId) -> float:
+    """From the start of the process to the run's first call: the interpreter, and what the program imports before."""
+    try:
+        facts = runs.read_run(store, run)
+    except (Damaged, OSError):
+        return START_S
+    noted = facts.get("imported_s")
+    return float(noted) if isinstance(noted, (int, float)) and facts.get("how") in _STARTED else START_S
 
 
 def restores(store: Store, run: RunId) -> list[tuple[str, int, float]]:
@@ -312,10 +324,13 @@ def _filled(main: _Main, count: int, has_nested: bool) -> tuple[tuple[float, ...
     return tuple(one for one, _ in times), tuple(min(one, inner) for one, inner in times)
 
 
-def _memory(groups: list[Checkpoint]) -> int | None:
-    """About what the process had in memory: its state, its gradients and the like, and the libraries."""
+def _memory(found: _Read, groups: list[Checkpoint]) -> int | None:
+    """The most that the process had in memory. Without its end, about: its state, its gradients and the like, and the libraries."""
+    if found.end_wall is not None and found.memory_bytes is not None:
+        return found.memory_bytes
     largest = max((one.size_bytes for group in groups for one in group.members), default=None)
-    return None if largest is None else 3 * largest + (300 << 20)
+    guessed = None if largest is None else 3 * largest + (300 << 20)
+    return max((one for one in (guessed, found.memory_bytes) if one is not None), default=None)
 
 
 def _threads(environment: Mapping[str, Any]) -> int | None:

@@ -38,6 +38,14 @@ def start_ticks(pid: int) -> int | None:
         return None
 
 
+def began_wall() -> float | None:
+    """When this process started, by the clock on the wall; None where nobody tells."""
+    ticks, clock = start_ticks(os.getpid()), getattr(time, "CLOCK_BOOTTIME", None)
+    if ticks is None or clock is None:
+        return None
+    return time.time() - (time.clock_gettime(clock) - ticks / os.sysconf("SC_CLK_TCK"))
+
+
 def identity() -> ProcessIdentity:
     """This process, for good."""
     pid = os.getpid()

@@ -163,3 +163,26 @@ def test_what_is_answered_by_all_names_is_left_out(tmp_path: Path) -> None:
     assert [left.wants(0, k) for k in range(4)] == [True, True, False, False]
     assert left.wants_prefix and not left.wants_end
     assert plan(found, query.left_over(Need(after=True), found, [covers[0]])).is_empty
+
+
+def test_a_run_says_how_long_its_process_took_to_it(tmp_path: Path) -> None:
+    run = StoreBuilder(tmp_path).run(imported_s=7.5)
+    process = run.process()
+    _train(process, 2)
+    process.end()
+    assert history.read(run.store, run.run, "finished").start_s == 7.5
+    other = StoreBuilder(tmp_path / "other").run(imported_s=700.0, how="notebook")
+    other.process().end()
+    assert history.read(other.store, other.run, "finished").start_s == history.START_S  # a kernel waits for somebody
+
+
+def test_memory_is_that_of_the_end_or_a_guess(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    process = run.process()
+    _train(process, 2)
+    process.fact("environment", packages={}, peak_rss_bytes=5 << 20)
+    _both(run, 0, 1)
+    assert (history.read(run.store, run.run, "killed").memory_bytes or 0) > 300 << 20  # that was when the loop began
+    process.fact("environment", packages={}, peak_rss_bytes=90 << 20)
+    process.end()
+    assert history.read(run.store, run.run, "finished").memory_bytes == 90 << 20
