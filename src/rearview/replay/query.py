@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rearview import config
 from rearview.errors import NotFound, UsageError
 from rearview.instrument.added import Changed, Log
+from rearview.instrument.modules import reachable
 from rearview.model import RunId, VersionId
 from rearview.plan.scans import Need, Range, ranges
 from rearview.plan.timeline import History
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from rearview.catalog.catalog import Catalog
     from rearview.catalog.runs import RunInfo
 
+_FILES = ("script", "module")
+"""Kinds of runs whose program began with a file."""
 DIGESTS = "digests"
 """In a published replay: name -> digest of the statements that log it, so that the same question is recognised name by name."""
 
@@ -112,6 +115,7 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
     if not chosen:
         raise NotFound("no run matched: `rearview runs` lists them")
     names = tuple(dict.fromkeys((*ask.names, *([ask.at.name] if ask.at is not None else ()))))
+    scripts = {one.filename for one in (chosen if ask.where is None else catalog.runs())} if ask.run is None else set()
     found, asked = Found(), set()  # type: Found, set[str]
     for run in chosen:
         try:
@@ -120,15 +124,24 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
             if len(chosen) == 1:
                 raise
             one = Other(run.run, str(problem))
-        if isinstance(one, Other):
-            found.others.append(one)
-        else:
+        elsewhere = _other_script(one, scripts) if isinstance(one, Question) else one
+        if isinstance(elsewhere, Other):
+            found.others.append(elsewhere)
+        elif isinstance(one, Question):
             found.questions.append(one)
             asked.update(one.names)
     computed = any(one.computed for one in found.questions)
     found.unknown = [name for name in names if name not in asked and not computed]
     _refuse_if_nothing(found, names)
     return found
+
+
+def _other_script(question: Question, scripts: set[str]) -> Other | None:
+    """A run of one script is not asked for statements that were added to another one, which it does not import."""
+    entry, files = question.run.filename, {log.file for log in question.logs}
+    if entry in files or not files <= scripts or files & reachable(question.statements.program(), entry):
+        return None
+    return Other(question.run.run, f"what was added is in {', '.join(sorted(files))}, another script: `--run` asks it all the same")
 
 
 def _refuse_if_nothing(found: Found, names: Sequence[str]) -> None:
@@ -149,7 +162,7 @@ def _question(now: Now, run: RunInfo, names: Sequence[str]) -> Question | Other:
     if run.version is None:
         return Other(run.run, "its source was not recorded")
     executed = Notebook(run.run, run.filename) if run.how in notebooks.KINDS else None
-    statements = now.against(VersionId(run.version), executed)
+    statements = now.against(VersionId(run.version), executed, run.filename if run.how in _FILES else None)
     if isinstance(statements, Changed):
         return Other(run.run, f"it ran another version of the source ({statements})")
     logs = _asked(statements, run, names)

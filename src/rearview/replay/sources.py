@@ -19,7 +19,8 @@ from typing import Any
 from rearview import config
 from rearview.errors import NotFound, UsageError, VersionError
 from rearview.instrument import place_at
-from rearview.instrument.added import Added, Changed, Group, Log, added_in_project
+from rearview.instrument.added import Added, Changed, Group, Log, added, added_in_project
+from rearview.instrument.modules import reachable
 from rearview.model import RunId, VersionId
 from rearview.record import source
 from rearview.replay import cells, narrowing, notebooks
@@ -141,15 +142,18 @@ class Now:
     at: At | None = None
     _files: dict[str, bytes] = field(default_factory=dict)
     _gathered: dict[str, bytes] | None = None
-    _known: dict[tuple[VersionId, Notebook | None], Statements | Changed] = field(default_factory=dict)
+    _known: dict[tuple[VersionId, Notebook | None, str | None], Statements | Changed] = field(default_factory=dict)
 
-    def against(self, version: VersionId, notebook: Notebook | None = None) -> Statements | Changed:
-        """What was added to a version, or what else is different. Asked once for each version; for each run of a notebook."""
-        if (version, notebook) not in self._known:
-            self._known[version, notebook] = self._compare(version, notebook)
-        return self._known[version, notebook]
+    def against(self, version: VersionId, notebook: Notebook | None = None, entry: str | None = None) -> Statements | Changed:
+        """What was added to a version, or what else is different. Asked once for each version; for each run of a notebook.
 
-    def _compare(self, version: VersionId, notebook: Notebook | None) -> Statements | Changed:
+        `entry` is the file that the program begins with: other scripts of the project may have changed as they like.
+        """
+        if (version, notebook, entry) not in self._known:
+            self._known[version, notebook, entry] = self._compare(version, notebook, entry)
+        return self._known[version, notebook, entry]
+
+    def _compare(self, version: VersionId, notebook: Notebook | None, entry: str | None) -> Statements | Changed:
         try:
             blobs = read.files(self.store, version)
         except (NotFound, VersionError) as problem:
@@ -172,17 +176,19 @@ class Now:
             then, now, gone = self._cells(version, notebook)
             recorded, current = recorded | then, current | now
             unchanged |= {path: text.encode("utf-8", "surrogateescape") for path, text in then.items()}
-        found = self._added(version, recorded, current, unchanged)
+        found = self._added(version, recorded, current, unchanged, entry)
         if notebook is not None and isinstance(found, Statements):
             found = _since(found, notebooks.first_of(self.store, notebook.run))
         return gone if gone is not None and isinstance(found, Statements) and not found.added.logs else found
 
     def _added(
-        self, version: VersionId, recorded: dict[str, str], current: dict[str, str], unchanged: dict[str, bytes]
+        self, version: VersionId, recorded: dict[str, str], current: dict[str, str], unchanged: dict[str, bytes], entry: str | None
     ) -> Statements | Changed:
         if all(recorded[path] == current.get(path) for path in recorded):
             return Statements(version, Added(), {}, unchanged)
         current |= {path: decoded(data) for path, data in self._all().items() if path not in recorded}
+        if entry is not None:
+            _leave_other_scripts(entry, recorded, current, unchanged)
         found = added_in_project(recorded, current)
         if isinstance(found, Changed):
             return found
@@ -257,6 +263,17 @@ def _since(found: Statements, first: int) -> Statements:
     """Without the log statements in cells that had run before the run began. What they define may be called later."""
     logs = tuple(log for log in found.added.logs if log.function or (cells.number_of(log.file) or first) >= first)
     return replace(found, added=replace(found.added, logs=logs))
+
+
+def _leave_other_scripts(entry: str, recorded: dict[str, str], current: dict[str, str], unchanged: dict[str, bytes]) -> None:
+    """A file that the program imports nowhere, then or now, and that is another now, is taken as it was: it is what runs."""
+    changed = [path for path in recorded if recorded[path] != current.get(path)]
+    same = {path: decoded(data) for path, data in unchanged.items() if path not in changed}
+    reached = reachable({**recorded, **same}, entry) | reachable({**current, **same}, entry)
+    for path in changed:
+        if reached and path not in reached and (path not in current or isinstance(added(recorded[path], current[path]), Changed)):
+            unchanged[path] = recorded[path].encode("utf-8", "surrogateescape")
+            recorded[path] = current[path] = ""
 
 
 def _means(project: Path, given: str, path: str) -> bool:
