@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _FILES = ("script", "module")
 """Kinds of runs whose program began with a file."""
+_NOTHING_ADDED = "no log statement was added to its source since it ran"
 DIGESTS = "digests"
 """In a published replay: name -> digest of the statements that log it, so that the same question is recognised name by name."""
 
@@ -147,11 +148,12 @@ def _other_script(question: Question, scripts: set[str]) -> Other | None:
 def _refuse_if_nothing(found: Found, names: Sequence[str]) -> None:
     if found.questions:
         return
+    hint = ": add the one you wish you had, or use --at" if all(one.why == _NOTHING_ADDED for one in found.others) else ""
     if len(found.others) == 1:
-        raise NotFound(f"run {found.others[0].run} cannot answer: {found.others[0].why}")
+        raise NotFound(f"run {found.others[0].run} cannot answer: {found.others[0].why}{hint}")
     reasons = dict.fromkeys(one.why for one in found.others)
     what = f"no run can answer {', '.join(names)}" if names else "no run can answer"
-    raise NotFound(f"{what}: {'; '.join(list(reasons)[:3])}{' ...' if len(reasons) > 3 else ''}")
+    raise NotFound(f"{what}: {'; '.join(list(reasons)[:3])}{' ...' if len(reasons) > 3 else hint}")
 
 
 def _question(now: Now, run: RunInfo, names: Sequence[str]) -> Question | Other:
@@ -169,7 +171,7 @@ def _question(now: Now, run: RunInfo, names: Sequence[str]) -> Question | Other:
     if not statements.added.logs and executed is not None:
         return Other(run.run, "no log statement was added to its cells: add the one you wish you had, and save the notebook")
     if not statements.added.logs:
-        return Other(run.run, "no log statement was added to its source: add the one you wish you had, or use --at")
+        return Other(run.run, _NOTHING_ADDED)
     if not logs:
         missing = f"no added statement logs {', '.join(names)}" if names else "it recorded every name that the added statements log"
         return Other(run.run, missing)
