@@ -81,7 +81,8 @@ def test_a_flipped_bit_in_a_checkpoint_is_no_wrong_value(tmp_path: Path) -> None
         pack.chmod(0o644)
         pack.write_bytes(data)
         flipped += 1
-    for tree in [path for path in (one.project / ".rearview" / "objects").rglob("*") if path.is_file() and path.suffix not in (".pack", ".index")]:
+    files = [path for path in (one.project / ".rearview" / "objects").rglob("*") if path.is_file()]
+    for tree in [path for path in files if path.suffix not in (".pack", ".index")]:
         data = bytearray(tree.read_bytes())
         if len(data) > 400:
             data[len(data) // 2] ^= 16
@@ -97,7 +98,8 @@ def test_a_flipped_bit_in_a_checkpoint_is_no_wrong_value(tmp_path: Path) -> None
 
 
 def test_a_time_is_volatile_and_fails_nothing(tmp_path: Path) -> None:
-    one = story(tmp_path, program(head="import time\n", end="rv.log('epoch_time', time.time() - t0); t0 = time.time()", text=HEAD + "t0 = 0.0\n"))
+    end = "rv.log('epoch_time', time.time() - t0); t0 = time.time()"
+    one = story(tmp_path, program(head="import time\n", end=end, text=HEAD + "t0 = 0.0\n"))
     one.record()
     done = one.ask("asked")
     assert one.rows(one.project, "asked") == one.truth("asked")
@@ -170,7 +172,8 @@ def test_nothing_of_the_users_is_touched_also_if_it_is_killed(tmp_path: Path) ->
 @pytest.mark.parametrize("kept", ["everything", "newest:1"])
 def test_what_a_run_writes_and_reads_back_is_as_it_was(tmp_path: Path, kept: str) -> None:
     end = "open('best.txt', 'w').write(repr(total)) if total > best else None; best = max(best, total)"
-    text = program(head="best = 0.0\n", end=end) + 'rv.log("read", float(open("best.txt").read()))\nrv.log("again", float(open("best.txt").read()) + 1)  #?\n'
+    text = program(head="best = 0.0\n", end=end)
+    text += 'rv.log("read", float(open("best.txt").read()))\nrv.log("again", float(open("best.txt").read()) + 1)  #?\n'
     one = story(tmp_path, text, REARVIEW_KEEP=kept)
     one.record()
     (one.project / "best.txt").write_text("nonsense")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,9 +24,9 @@ def named(cell: Cell) -> str:
 
 
 @pytest.fixture
-def story(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Story]:
+def story(tmp_path: Path, request: pytest.FixtureRequest) -> Story:
     cell: Cell = request.param
-    yield Story(tmp_path, {"train.py": cell.text()}, env=cell.env)
+    return Story(tmp_path, {"train.py": cell.text()}, env=cell.env)
 
 
 @pytest.mark.parametrize("story", CELLS, ids=named, indirect=True)

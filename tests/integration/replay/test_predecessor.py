@@ -1,4 +1,4 @@
-"""What the predecessor's replay got wrong, each line of it: restored the wrong state, lost inner steps, depth by the text, argv, where, twice."""
+"""What the predecessor's replay got wrong, each line of it: the wrong state, lost steps, depth by the text, argv, where, twice."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ def test_its_own_arguments_and_ours_are_the_recorded_ones(tmp_path: Path) -> Non
 
 
 def test_a_module_of_a_package_is_replayed_as_one(tmp_path: Path) -> None:
-    text = ARGUMENTS.replace("import rearview as rv\n", "import rearview as rv\nfrom .rates import half\n").replace("+= rate", "+= half(rate)")
+    text = ARGUMENTS.replace("import rearview as rv\n", "import rearview as rv\nfrom .rates import half\n")
+    text = text.replace("+= rate", "+= half(rate)")
     files = {"pkg/__init__.py": "", "pkg/rates.py": "def half(x):\n    return x / 2\n", "pkg/train.py": text}
     one = Story(tmp_path, files, script="-m", args=("pkg.train", "--iter", "3"), env={"REARVIEW_EVERY": "1"})
     one.record()
