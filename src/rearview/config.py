@@ -54,7 +54,7 @@ SETTINGS: tuple[Setting, ...] = (
 )
 
 NOT_SETTINGS = ("REARVIEW_DIR", "REARVIEW_RUN", "REARVIEW_RESUME", "REARVIEW_REPLAY", "REARVIEW_UNIT", "REARVIEW_DEBUG")
-"""Variables of ours that are no settings: where the store is, the mark a run leaves for its children, what is resumed or replayed, tracebacks."""
+"""Variables of ours that are no settings: where the store is, a run's mark for its children, what is resumed or replayed, tracebacks."""
 
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")

@@ -261,7 +261,8 @@ def test_views_have_the_columns_they_promise(builder: StoreBuilder) -> None:
         (run,) = catalog.sql("SELECT name, status, tags, records FROM runs").rows()
         assert run == ("one", "finished", ["t"], 3)
         assert catalog.sql("SELECT * FROM checkpoints").rows() == []
-        assert [name for (name,) in catalog.sql("SHOW TABLES").rows()] == ["args", "checkpoints", "logs", "loops", "replayed", "runs", "wide"]
+        views = [name for (name,) in catalog.sql("SHOW TABLES").rows()]
+        assert views == ["args", "checkpoints", "logs", "loops", "replayed", "runs", "wide"]
         assert catalog.sql("SELECT max(loss), min(epoch) FROM wide").rows() == [(1.0, "first")]
 
 
