@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rearview.cli import output, screen, tables, text
-from rearview.cli.again import Command
 from rearview.record import aside
 from rearview.record.resuming import Prospect
+from rearview.replay.again import Command
 
 _SHOWN_FILES = 12
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rearview import config
-from rearview.cli import again, options, outlook, output, screen, starting, text
+from rearview.cli import options, outlook, output, screen, starting, text
 from rearview.errors import CheckpointError, NotFound, UsageError
 from rearview.record import environment, handshake, past, process, recorded_code, restore_points, resuming
 from rearview.record.past import Past
+from rearview.replay import again
 from rearview.store import layout
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from rearview import config
-from rearview.cli import again
-from rearview.cli.again import Command
 from rearview.errors import UsageError
 from rearview.record import environment
+from rearview.replay import again
+from rearview.replay.again import Command
 
 
 @pytest.mark.parametrize(
