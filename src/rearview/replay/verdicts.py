@@ -154,10 +154,16 @@ def _is_proven(one: str, found: Comparison, known: Evidence) -> bool:
     assert facts is not None
     later = any(when >= facts.first_at for when, _ in found.states_at)
     holds_all = known.rung == "start" or not (found.lacking or found.inexact or known.partial)
-    if later and (holds_all or _is_clock(one)):
+    if later and (_is_clock(one) or (holds_all and _something_fits(found))):
         return True
     witness = any(other.same and other.varies for name, other in found.names.items() if name != one)
     return not found.states and witness and _is_clock(one)
+
+
+def _something_fits(found: Comparison) -> bool:
+    """Whether not everything that was logged differs: a program of nothing but leaves is no proof that they mean nothing."""
+    telling = [facts for name, facts in found.names.items() if not facts.volatile and not _is_clock(name)]
+    return not telling or any(facts.same for facts in telling)
 
 
 def _is_clock(name: str) -> bool:
@@ -204,9 +210,11 @@ def _growth(name: str, facts: NameFacts) -> str:
 
 
 def _how_much(found: Comparison) -> str:
-    """`identical: 1,200 records and 30 states`, as a sentence."""
-    pieces = [f"{count:,} {word}{'s' * (count != 1)}" for count, word in ((found.records, "record"), (found.states, "state")) if count]
-    return f"{' and '.join(pieces)} {'are' if found.records + found.states != 1 else 'is'} the same bit for bit"
+    """`1,200 records and 30 states`, as a sentence. What is volatile is not the same, and is not counted."""
+    same = found.records - sum(facts.differing for facts in found.names.values())
+    pieces = [f"{count:,} {word}{'s' * (count != 1)}" for count, word in ((same, "record"), (found.states, "state")) if count]
+    but = " but for what is volatile" if found.roots and found.states else ""
+    return f"{' and '.join(pieces) or 'nothing'} {'are' if same + found.states > 1 else 'is'} the same bit for bit{but}"
 
 
 def _sentence(text: str) -> str:

@@ -55,6 +55,20 @@ def test_whatever_it_is_called_if_a_state_proves_it() -> None:
     assert late.first_difference is not None and late.first_difference.name == "weird"
 
 
+def test_where_all_that_was_logged_differs_only_clocks_are_believed() -> None:
+    variable = {"global/__main__/w": RootFacts(5, 2, "float")}
+    assert judge(found((6,), variable, w=differing(2))).verdict == "divergent"
+    assert judge(found((6,), variable, w=differing(2), epoch_time=differing(3))).verdict == "divergent"
+    assert judge(found((6,), variable, epoch_time=differing(3))).volatile == ["epoch_time", "global/__main__/w"]
+
+
+def test_what_is_volatile_is_not_counted_as_the_same() -> None:
+    made = judge(found((3, 6), loss=name(10), epoch_time=differing(2)))
+    assert made.why == ["10 records and 2 states are the same bit for bit"]
+    made = judge(found((3, 6), {"global/__main__/t0": RootFacts(2, 2, "float")}, loss=name(10)))
+    assert made.why == ["10 records and 2 states are the same bit for bit but for what is volatile"]
+
+
 def test_several_volatile_names() -> None:
     made = judge(found((9,), loss=name(), epoch_time=differing(2), samples_per_second=differing(3)))
     assert made.verdict == "identical" and made.volatile == ["epoch_time", "samples_per_second"]
