@@ -65,7 +65,16 @@ class Again(Walk):
             self.keep.append(value)
 
     def check(self, mark: Mark, value: object) -> bool:
-        """Whether a root and everything that it reaches is as it was."""
+        """Whether a root and everything that it reaches is as it was. What was found of one that is not is forgotten."""
+        sizes = [(table, len(table)) for table in (self.memo, self.buffer_nodes)]
+        if self._is_as_it_was(mark, value):
+            return True
+        for table, size in sizes:  # new objects were taken for nodes that they are not, as a number for None
+            for key in [*table][size:]:
+                del table[key]
+        return False
+
+    def _is_as_it_was(self, mark: Mark, value: object) -> bool:
         try:
             self.pair(mark.number, value)
             self._check_all()
