@@ -165,12 +165,19 @@ def _note(path: str, mode: object, flags: object) -> None:
     writing = written.mode_of(mode, flags)
     if writing is not None:
         written.opened(path, writing)
+    elif path in written.files:
+        written.read(path)
+        if tell is not None and fork_path:
+            tell(path)
     if path not in opened and len(opened) < MAX_OPENED:
         opened[path] = "r" if writing is None else "w"
         if tell is not None and fork_path and writing is None:
             tell(path)
 
 
+_IMPORTING = tuple(os.path.join(*parts) for parts in (("importlib", "metadata", "__init__.py"), ("importlib_metadata", "__init__.py")))
+_IMPORTING += (f"{os.sep}pkgutil.py",)
+"""Who looks through every folder of `sys.path` for packages."""
 _LISTING = frozenset(("os.listdir", "os.scandir"))
 _OTHERS = _LISTING | written.EVENTS
 
@@ -181,7 +188,8 @@ def _note_listing(path: object) -> None:
     if not path or path in listed or len(listed) >= MAX_OPENED or path.startswith(_prefixes):
         return
     frame = sys._getframe(2)
-    if not frame.f_code.co_filename.startswith("<frozen importlib") and frame.f_code.co_name != "_rmtree_unsafe":
+    file = frame.f_code.co_filename
+    if not file.startswith("<frozen importlib") and not file.endswith(_IMPORTING) and frame.f_code.co_name != "_rmtree_unsafe":
         listed[path] = None
 
 

@@ -169,8 +169,8 @@ class _Conducting:
             replay=self._replay, number=number, run=task.run, store=str(task.store.root), project=str(task.project), version=task.version,
             recorded_version=task.recorded_version, scratch=str(self._scratch / str(number)),
             start=stretch.start.name if stretch.start is not None else None, first=stretch.first, last=stretch.last,
-            to_end=stretch.to_end, prefix=stretch.prefix, skip=stretch.skip, runs_inside=stretch.runs_inside, probes=task.probes,
-            isolate=task.isolate, threads=task.threads,
+            to_end=stretch.to_end, prefix=stretch.prefix, skip=stretch.skip, runs_inside=stretch.runs_inside,
+            lost=tuple(sorted(task.need.lost)) if stretch.skip else (), probes=task.probes, isolate=task.isolate, threads=task.threads,
         )  # fmt: skip
 
     def _look(self) -> None:
@@ -202,7 +202,14 @@ class _Conducting:
         if piece.seen.done is not None:
             return True
         failed = self._task.history.status == "failed"
+        if piece.seen.ended == "finished" and not failed and piece.unfinished and all(map(self._was_left, piece.unfinished)):
+            return True
         return piece.seen.ended is not None and (failed or (piece.stretch.to_end and piece.seen.ended == "finished"))
+
+    def _was_left(self, place: Place) -> bool:
+        """Whether an iteration had no end in the record either: an exception left its loop, and the program went on."""
+        block = self._task.history.blocks[place[0]]
+        return block.ending in ("left", "exception") and place[1] == block.iterations - 1
 
     # -- workers that died -----------------------------------------------------------------------------------------------
 

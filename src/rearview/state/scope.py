@@ -21,7 +21,7 @@ from rearview.state.take.objects import found, named
 from rearview.state.tree import RootKey
 
 _OURS = __name__.partition(".")[0]
-_NOTEBOOK = frozenset(("In", "Out", "get_ipython", "exit", "quit", "open", "_dh", "_ih", "_oh", "_", "__", "___", "_i", "_ii", "_iii"))
+_NOTEBOOK = frozenset("In Out get_ipython exit quit open _dh _ih _oh _ __ ___ _i _ii _iii _exit_code".split())
 _FUNCTION_PARTS = ("__defaults__", "__kwdefaults__", "__dict__")
 _PLAIN = (int, float, str, bool, bytes, complex, type(None), type)
 _NOTEBOOK_HISTORY = re.compile(r"_i?\d+")
