@@ -157,7 +157,8 @@ class _Planning:
 
     def _usable(self, part: str, block: int, iteration: int) -> Boundary | None:
         found = self.history.boundary(part, block, iteration)
-        return found if found is not None and found.restorable and found.name not in self.need.lacking else None
+        without = found is None or found.name in self.need.lacking or found.name in self.need.lost
+        return found if found is not None and found.restorable and not without else None
 
     def _skipped(self, at: int) -> Boundary | None:
         """The end state that is put back instead of running the first nested block of an iteration."""

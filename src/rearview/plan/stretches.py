@@ -44,6 +44,8 @@ class Need:
     end_answered: bool = False
     lacking: frozenset[str] = frozenset()
     """Manifests of states that do not hold something which a statement reads."""
+    lost: frozenset[str] = frozenset()
+    """Manifests of states at which a file of the run, that is read again, had a content which nobody kept."""
     proof: bool = False
     """No statement is asked for: everything is compared with the record."""
 

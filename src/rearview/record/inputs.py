@@ -310,7 +310,9 @@ def receive() -> None:
         while _is_ours(_pipe[0], _pipe[2]) and (data := os.read(_pipe[0], _PIPE_BYTES)):
             *paths, _rest = (_rest + data).split(b"\0")
             for path in map(os.fsdecode, paths):
-                if len(firsts.opened) < firsts.MAX_OPENED:
+                if path in written.files:
+                    written.read(path)
+                elif len(firsts.opened) < firsts.MAX_OPENED:
                     firsts.opened.setdefault(path, "r")
     except OSError:
         return  # nothing waits

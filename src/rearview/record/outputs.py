@@ -219,12 +219,13 @@ def shown_path(path: str, project: str) -> str:
 
 
 def fresh(known: dict[str, int], project: Path, store_root: Path) -> dict[str, Any] | None:
-    """The fact `outputs`: files first opened for writing, things deleted before the loop, folders made, since the last call; None if none.
+    """The fact `outputs`: files first opened for writing, things deleted before the loop, folders made, written files that were read,
+    since the last call; None if none.
 
     What is begun after the last checkpoint is known from here alone. `known` is kept by the caller.
     """
     store, root = os.path.join(store_root, ""), str(project)
-    opened, removed, made = [], [], []
+    opened, removed, made, read = [], [], [], []
     for path, file in list(written.files.items()):
         if path not in known:
             known[path] = file.first
@@ -241,4 +242,10 @@ def fresh(known: dict[str, int], project: Path, store_root: Path) -> dict[str, A
             known["/" + path] = 0
             if not path.startswith(store) and path != str(store_root) and "__pycache__" not in path:
                 made.append(shown_path(path, root))
-    return {"files": opened, "removed": removed, **({"made": made} if made else {})} if opened or removed or made else None
+    for path, (first, last) in list(written.read_back.items()):
+        if known.get("<" + path) != int(last * 1e3) and not path.startswith(store):
+            known["<" + path] = int(last * 1e3)
+            read.append([shown_path(path, root), first, last])
+    if not (opened or removed or made or read):
+        return None
+    return {"files": opened, "removed": removed, **({"made": made} if made else {}), **({"read": read} if read else {})}

@@ -40,6 +40,8 @@ class Past:
     """What was deleted before the loop."""
     made: list[str] = field(default_factory=list)
     """Folders that the run made."""
+    read_back: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Files that it wrote and read -> when first and when last, by the clock on the wall."""
     inputs: list[list[Any]] = field(default_factory=list)
     """Files opened: path, `r` or `w`, size, mtime in ns, inode, and the hash of the content where there is one."""
     folders: list[list[Any]] = field(default_factory=list)
@@ -138,6 +140,9 @@ def _take(found: Past, fact: dict[str, Any], writer: str) -> None:
         found.opened += [[*one[:3], writer] for one in fact.get("files") or () if len(one) >= 3]
         found.removed += [str(one) for one in fact.get("removed") or ()]
         found.made += [str(one) for one in fact.get("made") or ()]
+        for path, first, last in fact.get("read") or ():
+            before = found.read_back.get(str(path), (first, last))
+            found.read_back[str(path)] = (min(before[0], first), max(before[1], last))
 
 
 def changed_inputs(found: Past, project: Path) -> list[str]:

@@ -10,6 +10,7 @@ import functools
 import itertools
 import os
 import sys
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +41,9 @@ removed: dict[str, int] = {}
 
 made: dict[str, int] = {}
 """Absolute path of a folder that the program made -> serial."""
+
+read_back: dict[str, list[float]] = {}
+"""Absolute path of a file that the program wrote and then read -> when first and when last, by the clock on the wall."""
 
 loop_begun: int | None = None
 """The serial at which the main loop began; what was opened or deleted before is so again when the run is resumed."""
@@ -74,6 +78,12 @@ def opened(path: str, mode: str) -> None:
     elif len(files) < MAX_FILES:
         serial = next(_serials)
         files[path] = Written(mode, _size(path), serial, serial)
+
+
+def read(path: str) -> None:
+    """A file that the program wrote is about to be read."""
+    now = time.time()
+    read_back.setdefault(path, [now, now])[1] = now
 
 
 def _size(path: str) -> int | None:

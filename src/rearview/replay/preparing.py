@@ -21,7 +21,7 @@ from rearview.plan.scans import Need, Plan
 from rearview.plan.timeline import History
 from rearview.record import past
 from rearview.record.past import Past
-from rearview.replay import again, history, inputs, needs, notebooks, pool, protection, query
+from rearview.replay import again, history, inputs, lost_files, needs, notebooks, pool, protection, query
 from rearview.replay import environment as where
 from rearview.replay.conductor import Task
 from rearview.replay.pool import Program
@@ -124,8 +124,9 @@ def prepare(store: Store, project: Path, question: Question, ask: Ask) -> Prepar
         need = replace(need, only=query.only(ask.only, made.history))
     made.question, made.reads = question, found.reads
     without, said = needs.lacking(found, made.history)
-    made.notes += [*found.notes, *said]
-    made.need = query.left_over(replace(need, lacking=without), made.history, query.answered(store, question).values())
+    files = lost_files.unusable(store, project, made.known, [log.text for log in question.logs])
+    made.notes += [*found.notes, *said, *([files.sentence] if files.sentence else [])]
+    made.need = query.left_over(replace(need, lacking=without, lost=files.names), made.history, query.answered(store, question).values())
     made.plan = made.on(scans.START if ask.from_start or found.from_start else scans.RESUME)
     if not made.plan.is_empty:
         _equip(made)
@@ -135,7 +136,10 @@ def prepare(store: Store, project: Path, question: Question, ask: Ask) -> Prepar
 def prepare_proof(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepared:
     """What replaying a run to itself takes: everything that it did, from its checkpoints or from the start."""
     made = _base(store, project, run, ask)
-    made.need = Need(whole=True, proof=True, only=query.only(ask.only, made.history) if ask.only is not None else None)
+    files = lost_files.unusable(store, project, made.known)
+    made.notes += [files.sentence] if files.sentence else []
+    only = query.only(ask.only, made.history) if ask.only is not None else None
+    made.need = Need(whole=True, proof=True, only=only, lost=files.names)
     made.plan = made.on(scans.START if ask.from_start else scans.RESUME)
     _equip(made)
     return made

@@ -58,7 +58,7 @@ class ReplayRecorder(Recorder):
         """On the way to the restore point, and what is logged counts."""
         self._said: set[str] = set()
         self._stopped = False
-        self.kept = KeptBoundaries(*_manifests(self.origin, unit.run, str(self.process)))
+        self.kept = KeptBoundaries(*_manifests(self.origin, unit, str(self.process)))
         first = unit.first or unit.last
         block = first[0] if first else 0
         if first is not None and first[1] == 0 and unit.start is not None and unit.start.endswith("-iteration"):
@@ -163,10 +163,10 @@ def _leave() -> None:
     os._exit(0)
 
 
-def _manifests(store: Store, run: RunId, process: str) -> tuple[list[Manifest], Callable[[Manifest], bool]]:
-    found = [one for group in manifests.grouped(store, run) if group.whole for one in group.members if str(one.process) == process]
-    thinned = manifests.marked(store, run, manifests.THINNED)
-    return found, lambda one: str(one.name) not in thinned
+def _manifests(store: Store, unit: Unit, process: str) -> tuple[list[Manifest], Callable[[Manifest], bool]]:
+    found = [one for group in manifests.grouped(store, unit.run) if group.whole for one in group.members if str(one.process) == process]
+    not_put_back = manifests.marked(store, unit.run, manifests.THINNED) | set(unit.lost)
+    return found, lambda one: str(one.name) not in not_put_back
 
 
 def read_manifest(store: Store, run: RunId, text: str) -> Manifest:

@@ -17,6 +17,7 @@ from typing import Any
 
 from rearview.errors import RearviewError
 from rearview.record import aside, firsts
+from rearview.record.outputs import TAIL_BYTES
 from rearview.record.past import Past
 from rearview.replay.sandbox import Protection, Spec
 from rearview.store import objects
@@ -84,7 +85,12 @@ def lost(store: Store, project: Path, past: Past, rows: Rows | None) -> list[str
     """What a replay would not find as it was: before the run (`rows` None), or at the checkpoint with these files. Touches nothing."""
     if rows is None:
         return [sentence for sentence, _ in (_before(row, past, project) for row in _first(past)) if sentence]
-    return [_loss(plan) for plan in _survey(store, project, past, rows) if plan.what == aside.LOST]
+    return [_loss(plan) for plan in lost_files(store, project, past, rows)]
+
+
+def lost_files(store: Store, project: Path, past: Past, rows: Rows) -> list[aside.Plan]:
+    """The files that cannot get the content that they had at the checkpoint with these files. Touches nothing."""
+    return [plan for plan in _survey(store, project, past, rows) if plan.what == aside.LOST]
 
 
 def lay_out(store: Store, spec: Spec, protection: Protection, past: Past, rows: Rows | None) -> LaidOut:
@@ -102,7 +108,20 @@ def _survey(store: Store, project: Path, past: Past, rows: Rows, protection: Pro
     noted = [list(row) for row in rows]
     paths = [os.path.join(os.path.abspath(project), str(row[0])) for row in (*noted, *past.opened)]
     originals = {path: Path(protection.original(path)) for path in paths} if protection is not None else {}
-    return aside.survey(store, project, noted, past.opened, past.removed, None, originals)
+    plans = aside.survey(store, project, noted, past.opened, past.removed, None, originals)
+    for plan in plans:
+        row = next((row for row in noted if str(row[0]) == plan.path), None)
+        if row is not None and plan.what in (aside.SAME, aside.CUT) and plan.key is None and _was_written_anew(plan, row):
+            plan.what = aside.LOST
+    return plans
+
+
+def _was_written_anew(plan: aside.Plan, row: Sequence[Any]) -> bool:
+    """Whether a file may hold something else than at the checkpoint, though the bytes at its end are the same: the beginning of one
+    that is not merely appended to is not known."""
+    untouched = plan.stamp is not None and (plan.size, plan.stamp[0]) == (plan.length, row[4])
+    appended = plan.mode == "a" or (plan.position is not None and bool(plan.before_loop))
+    return not untouched and not appended and plan.length > TAIL_BYTES
 
 
 def _prepare(store: Store, plan: aside.Plan, original: str, content: Path) -> str | None:

@@ -55,6 +55,8 @@ class Unit:
     """Nested blocks may be put back instead of run."""
     runs_inside: tuple[str, ...] = ()
     """Nested loops that are run whatever is kept, because a probe is in them."""
+    lost: tuple[str, ...] = ()
+    """Manifests of end states that are not put back: a file of the run that is read again cannot be brought back as it was there."""
     probes: tuple[dict[str, Any], ...] = ()
     """Each with `file`, `line`, `names` (None for one that is computed) and `text`."""
     isolate: bool = False
@@ -95,8 +97,8 @@ def _plain(name: str, value: Any) -> Any:
     if name in ("first", "last") and value is not None:
         block, iteration = value
         return int(block), int(iteration)
-    if name == "runs_inside":
-        return tuple(str(loop) for loop in value)
+    if name in ("runs_inside", "lost"):
+        return tuple(str(one) for one in value)
     if name == "probes":
         return tuple(dict(probe) if isinstance(probe, Mapping) else {} for probe in value)
     return value
