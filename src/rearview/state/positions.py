@@ -15,7 +15,7 @@ from typing import Any
 from rearview.state import loaders, streams
 from rearview.state.iterating import generators, layers, simple
 from rearview.state.iterating.adapter import Iterators, describe_iterator, restore_iterator
-from rearview.state.iterating.bars import Ready, bar_iterator, is_bar
+from rearview.state.iterating.bars import Ready, bar_iterator, is_bar, within
 from rearview.state.iterating.layers import Again
 from rearview.state.loading import holdings, plain
 from rearview.state.loading.holdings import Values
@@ -67,6 +67,8 @@ def born_as(iterable: Any, position: Position) -> Birth | None:
 
 
 def _root(iterable: Any) -> Any:
+    if is_bar(iterable):  # what it shows, and when it last did, is no state
+        return _root(within(iterable))
     return generators.variables_of(iterable) if generators.is_generator(iterable) else iterable
 
 

@@ -14,6 +14,11 @@ def is_bar(thing: Any) -> bool:
     return of_tqdm and (hasattr(thing, "last_print_n") or getattr(thing, "disable", False) is True)  # one switched off has no counters
 
 
+def within(bar: Any) -> Any:
+    """What a bar runs over."""
+    return bar.iterable.source if type(bar.iterable) is Ready else bar.iterable
+
+
 def bar_iterator(bar: Any, iterator: Any) -> Any:
     """The iterator that a bar is in the middle of; None if it has none that tells where it is."""
     if hasattr(type(bar.iterable), "__next__"):
@@ -29,14 +34,14 @@ class Ready:
 
     def __init__(self, iterator: Iterator[Any], source: Any) -> None:
         self._iterator: Iterator[Any] | None = iterator
-        self._source = source
+        self.source = source
 
     def __iter__(self) -> Iterator[Any]:
         iterator, self._iterator = self._iterator, None
-        return iter(self._source) if iterator is None else iterator
+        return iter(self.source) if iterator is None else iterator
 
     def __len__(self) -> int:
-        return len(self._source)
+        return len(self.source)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
+        return getattr(self.source, name)
