@@ -173,14 +173,14 @@ class _Answering:
             more={DIGESTS: question.digests, PREDICTED: predicted, MEASURED: self._measured(conducted)},
         )  # fmt: skip
         publish.publish(self._store, replay, units, self._recorded)
-        if judgement.faithful:
-            self._remove_divergent(replay)
+        self._remove_divergent(replay)
         return replay
 
     def _remove_divergent(self, replay: Replay) -> None:
         """What answered less well before, on a lower rung."""
         for one in replays.list_of(self._store, replay.run):
-            if one.id != replay.id and one.probe_digest == replay.probe_digest and one.verdict == "divergent":
+            covered = replay.verdict != "divergent" or replays.merged([*one.covers, *replay.covers]) == replay.covers
+            if one.id != replay.id and one.probe_digest == replay.probe_digest and one.verdict == "divergent" and covered:
                 replays.remove(self._store, replay.run, one.id)
 
     def _measured(self, conducted: Conducted) -> list[list[Any]]:

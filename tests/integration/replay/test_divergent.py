@@ -1,0 +1,33 @@
+"""A question that diverges on every rung leaves one answer behind, which is in no table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rearview.store import layout, replays
+from tests.integration.replay.hindsight import Story
+
+PROGRAM = """
+import os
+import rearview as rv
+
+total = 0.0
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        for step in rv.loop("step", range(2)):
+            total += int.from_bytes(os.urandom(4), "big")
+            rv.log("double", 2 * total)  #?
+        rv.log("total", total)
+"""
+
+
+def test_one_divergent_answer_is_left(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"train.py": PROGRAM}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    for _ in range(2):
+        said = story.ask("double", code=1)
+        assert "divergent" in said.stdout and "does not repeat itself" in said.stdout
+    store = layout.open_store(story.project / ".rearview")
+    (run,) = (path.name for path in (store.root / "runs").iterdir())
+    (left,) = replays.list_of(store, run)  # type: ignore[arg-type]
+    assert left.verdict == "divergent" and not story.rows(story.project, "double")
