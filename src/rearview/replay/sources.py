@@ -171,24 +171,25 @@ class Now:
             elif blob_id(data) != blob:
                 recorded[path], current[path] = decoded(read.source(self.store, version, path)), decoded(data)
         unchanged = {path: self._files[path] for path in recorded if path in self._files}
-        gone = None
+        gone, entries = None, [entry] if entry is not None else []
         if notebook is not None:
             then, now, gone = self._cells(version, notebook)
             recorded, current = recorded | then, current | now
             unchanged |= {path: text.encode("utf-8", "surrogateescape") for path, text in then.items()}
-        found = self._added(version, recorded, current, unchanged, entry)
+            entries = list(then)
+        found = self._added(version, recorded, current, unchanged, entries)
         if notebook is not None and isinstance(found, Statements):
             found = _since(found, notebooks.first_of(self.store, notebook.run))
         return gone if gone is not None and isinstance(found, Statements) and not found.added.logs else found
 
     def _added(
-        self, version: VersionId, recorded: dict[str, str], current: dict[str, str], unchanged: dict[str, bytes], entry: str | None
+        self, version: VersionId, recorded: dict[str, str], current: dict[str, str], unchanged: dict[str, bytes], entries: list[str]
     ) -> Statements | Changed:
         if all(recorded[path] == current.get(path) for path in recorded):
             return Statements(version, Added(), {}, unchanged)
         current |= {path: decoded(data) for path, data in self._all().items() if path not in recorded}
-        if entry is not None:
-            _leave_other_scripts(entry, recorded, current, unchanged)
+        if entries:
+            _leave_other_scripts(entries, recorded, current, unchanged)
         found = added_in_project(recorded, current)
         if isinstance(found, Changed):
             return found
@@ -265,11 +266,11 @@ def _since(found: Statements, first: int) -> Statements:
     return replace(found, added=replace(found.added, logs=logs))
 
 
-def _leave_other_scripts(entry: str, recorded: dict[str, str], current: dict[str, str], unchanged: dict[str, bytes]) -> None:
+def _leave_other_scripts(entries: list[str], recorded: dict[str, str], current: dict[str, str], unchanged: dict[str, bytes]) -> None:
     """A file that the program imports nowhere, then or now, and that is another now, is taken as it was: it is what runs."""
     changed = [path for path in recorded if recorded[path] != current.get(path)]
     same = {path: decoded(data) for path, data in unchanged.items() if path not in changed}
-    reached = reachable({**recorded, **same}, entry) | reachable({**current, **same}, entry)
+    reached = {path for files in (recorded, current) for entry in entries for path in reachable({**files, **same}, entry)}
     for path in changed:
         if reached and path not in reached and (path not in current or isinstance(added(recorded[path], current[path]), Changed)):
             unchanged[path] = recorded[path].encode("utf-8", "surrogateescape")
