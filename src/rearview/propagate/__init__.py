@@ -1,0 +1,1 @@
+"""Carry a statement of one version of a file to another version of it. Pure: text in, text out."""

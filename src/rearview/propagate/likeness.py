@@ -1,0 +1,84 @@
+"""How alike two statements of two versions are, from 0 to 1.
+
+Names that only one of the two files has may be the same variable under another name: they count half. Spelling is never compared. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rearview.propagate.tree import File, Node
+
+_KINDRED = ({"Assign", "AugAssign", "Expr"}, {"Return", "Expr"}, {"Return", "Assign"}, {"For", "While"}, {"If", "Elif"})
+
+
+class Likeness:
+    """Of the statements of one file and those of another."""
+
+    def __init__(self, new: File, old: File) -> None:
+        self._known: dict[tuple[int, int], float] = {}
+        self._only_new, self._only_old = _identifiers(new), _identifiers(old)
+        both = self._only_new & self._only_old
+        self._only_new -= both
+        self._only_old -= both
+
+    def of(self, new: Node, old: Node) -> float:
+        """How alike two statements are, all that is in them included."""
+        known = self._known.get((id(new), id(old)))
+        if known is None:
+            known = self._known[id(new), id(old)] = self._compute(new, old)
+        return known
+
+    def _compute(self, new: Node, old: Node) -> float:
+        if new.kind != old.kind:
+            return 0.8 * self.heads(new, old) if any({new.kind, old.kind} <= kin for kin in _KINDRED) else 0.0
+        if new.key == old.key:
+            return 1.0
+        head = self.heads(new, old)
+        if not new.blocks and not old.blocks:
+            return head
+        body = max(dice(new.bag, old.bag), 0.8 * _shared(new.sayings, old.sayings))
+        if new.kind in ("FunctionDef", "ClassDef"):
+            same = new.syntax.name == old.syntax.name  # type: ignore[attr-defined]
+            return 0.6 + 0.4 * body if same else 0.9 * body
+        if new.kind in ("Try", "ExceptHandler"):
+            return 0.3 + 0.7 * body if new.bag and old.bag else 0.3 + 0.3 * head
+        if not new.bag or not old.bag:  # one of them has nothing in it, or nothing but calls for their own sake
+            full = new if new.bag else old
+            return 0.9 * head if head == 1 or all(one.kind == "Expr" or one.nothing for one in full.below()) else 0.55 * head
+        return max(0.55 * head + 0.45 * body, 0.9 * body)
+
+    def heads(self, new: Node, old: Node) -> float:
+        """How alike two statements are without what is in their blocks."""
+        if new.head == old.head:
+            return 1.0
+        words = self._words(new.words, old.words)
+        mine, theirs = new.handles, old.handles
+        if not mine or not theirs:
+            return words
+        shared = len(mine & theirs) / max(len(mine), len(theirs))
+        return 0.7 * words + 0.3 * shared
+
+    def _words(self, new: Counter[str], old: Counter[str]) -> float:
+        if not new or not old:
+            return 1.0 if not new and not old else 0.0
+        common = sum((new & old).values())
+        mine = sum(count for word, count in (new - old).items() if word in self._only_new)
+        theirs = sum(count for word, count in (old - new).items() if word in self._only_old)
+        return (2 * common + min(mine, theirs)) / (new.total() + old.total())
+
+
+def dice(new: frozenset[int], old: frozenset[int]) -> float:
+    """Twice what two sets share, as a part of both."""
+    return 2 * len(new & old) / (len(new) + len(old)) if new and old else 0.0
+
+
+def _shared(new: Counter[str], old: Counter[str]) -> float:
+    total = new.total() + old.total()
+    return 2 * sum((new & old).values()) / total if total else 0.0
+
+
+def _identifiers(file: File) -> set[str]:
+    import ast
+
+    return {node.id for node in ast.walk(file.tree) if isinstance(node, ast.Name)}

@@ -1,0 +1,165 @@
+"""What a variable of the new version is called in the old one: by matched definitions and uses, never by likeness of spelling.
+
+Knows scopes and matched statements. Must not know where a statement is placed. Pure.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rearview.instrument.scopes import bound
+from rearview.propagate.match import Matching
+from rearview.propagate.tree import File, Node, head_of
+
+_BUILTIN = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__spec__", "__builtins__", "__class__"}
+_DEFINITION = 3.0
+"""What a matched definition counts, against a matched use."""
+
+
+class Scopes:
+    """Which names are bound where in a file."""
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+        self._bound: dict[int, set[str]] = {}
+
+    def bound(self, scope: Node) -> set[str]:
+        """The names that are a function's, a class's or the module's own."""
+        known = self._bound.get(id(scope))
+        if known is None:
+            known = self._bound[id(scope)] = bound(scope.syntax)
+            if scope.owner is None:  # what functions declare global is the module's
+                known.update(name for node in ast.walk(scope.syntax) if isinstance(node, ast.Global) for name in node.names)
+        return known
+
+    def chain(self, node: Node) -> Iterator[Node]:
+        """The scopes in which a statement finds its names, the innermost first."""
+        scope = node if node.owner is None else node.scope
+        yield scope
+        for one in scope.above():
+            if isinstance(one.syntax, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
+                yield one
+
+    def home(self, name: str, node: Node) -> Node | None:
+        """The scope that a name belongs to, seen from a statement; None if the file does not bind it."""
+        return next((scope for scope in self.chain(node) if name in self.bound(scope)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a name is in the old version."""
+
+    name: str | None
+    """None: it has no counterpart."""
+    sure: bool = True
+
+
+class Names:
+    """Finds the counterpart of names."""
+
+    def __init__(self, matching: Matching) -> None:
+        self._matching = matching
+        self.new, self.old = Scopes(matching.new), Scopes(matching.old)
+        self._star = any(
+            isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for file in (matching.old,) for node in ast.walk(file.tree)
+        )
+
+    def meaning(self, name: str, new: Node, old: Node) -> Meaning:
+        """What a name read by a statement of the new file is called at a place of the old one (`old`: what the place is in)."""
+        home = self.new.home(name, new)
+        seen = self._seen(name, old)
+        if home is None:  # neither file binds it: a builtin, a star import, something that is given from outside
+            return Meaning(name, True) if seen or name in _BUILTIN or self._star or not self._binds(name, new) else Meaning(None)
+        votes, defined = self._votes(name, home)
+        mine = votes.pop(name, 0.0)
+        for other, weight in sorted(votes.items(), key=lambda item: -item[1]):
+            if not self._seen(other, old) and other not in _BUILTIN:
+                continue
+            second = max([value for key, value in votes.items() if key != other], default=0.0)
+            if weight > 2 * mine and weight > 1.5 * second and (not seen or defined[other] > defined[name]):
+                return Meaning(other, weight >= 2 and second == 0 and mine == 0)
+            break
+        if seen:
+            return Meaning(name, mine >= 1 or (not votes and not isinstance(home.syntax, ast.FunctionDef | ast.AsyncFunctionDef)))
+        return Meaning(None)
+
+    def _binds(self, name: str, node: Node) -> bool:
+        return self.new.home(name, node) is not None
+
+    def _seen(self, name: str, node: Node) -> bool:
+        return any(name in self.old.bound(scope) for scope in self.old.chain(node))
+
+    def _votes(self, name: str, home: Node) -> tuple[dict[str, float], dict[str, float]]:
+        """What matched statements have in the place of a name: in all, and where it is bound."""
+        votes: dict[str, float] = defaultdict(float)
+        defined: dict[str, float] = defaultdict(float)
+        inside = [home, *home.below()]
+        for node in inside:
+            other = self._matching.old_of.get(node)
+            if other is None or name not in node.head or node.owner is None:
+                continue
+            alike = self._matching.likeness.heads(node, other)
+            for mine, theirs, binds in _side_by_side(node.syntax, other.syntax):
+                if mine == name:
+                    votes[theirs] += alike * (_DEFINITION if binds else 1.0)
+                    if binds:
+                        defined[theirs] += alike
+        return votes, defined
+
+
+def _side_by_side(new: ast.AST, old: ast.AST) -> Iterator[tuple[str, str, bool]]:
+    """Names that stand in the same place of two statements: (new, old, whether they are bound there)."""
+    mine, theirs = head_of(new), head_of(old)
+    if isinstance(new, ast.FunctionDef | ast.AsyncFunctionDef) and isinstance(old, ast.FunctionDef | ast.AsyncFunctionDef):
+        yield new.name, old.name, True
+        yield from _parameters(new.args, old.args)
+        return
+    for one, other in zip(mine, theirs, strict=False):
+        yield from _walk(one, other)
+
+
+def _parameters(new: ast.arguments, old: ast.arguments) -> Iterator[tuple[str, str, bool]]:
+    mine = [one.arg for one in (*new.posonlyargs, *new.args, *new.kwonlyargs)]
+    theirs = [one.arg for one in (*old.posonlyargs, *old.args, *old.kwonlyargs)]
+    for name in mine:
+        if name in theirs:
+            yield name, name, True
+    if len(mine) == len(theirs):
+        for one, other in zip(mine, theirs, strict=True):
+            if one not in theirs and other not in mine:
+                yield one, other, True
+
+
+def _walk(new: ast.AST, old: ast.AST) -> Iterator[tuple[str, str, bool]]:
+    if isinstance(new, ast.Name) and isinstance(old, ast.Name):
+        yield new.id, old.id, not isinstance(new.ctx, ast.Load)
+        return
+    if type(new) is not type(old):
+        return
+    for field in new._fields:
+        one, other = getattr(new, field, None), getattr(old, field, None)
+        if isinstance(one, ast.AST) and isinstance(other, ast.AST):
+            yield from _walk(one, other)
+        elif isinstance(one, list) and isinstance(other, list):
+            for left, right in _zip(one, other):
+                yield from _walk(left, right)
+
+
+def _zip(new: list[ast.AST], old: list[ast.AST]) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Parts of two lists that stand in the same place: from both ends where their lengths differ, as far as they are equal."""
+    if len(new) == len(old):
+        yield from zip(new, old, strict=True)
+        return
+    mine, theirs = [ast.dump(one) for one in new], [ast.dump(one) for one in old]
+    for index, (one, other) in enumerate(zip(mine, theirs, strict=False)):
+        if one != other:
+            break
+        yield new[index], old[index]
+    for index, (one, other) in enumerate(zip(reversed(mine), reversed(theirs), strict=False), 1):
+        if one != other:
+            break
+        yield new[-index], old[-index]

@@ -1,0 +1,302 @@
+"""A file as a tree of statements: what is compared when two versions of it are.
+
+Each statement knows its place (owner, block, index), a key that is equal for equal text whatever its layout, and its words. Knows syntax
+and layout. Must not know what is done with two trees. Pure.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from rearview.instrument.calls import first_line, last_line, parse
+from rearview.instrument.place_at import lines_of
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_BLOCKS = ("body", "orelse", "finalbody")
+_SPACE = re.compile(r"\s+")
+_LAST_COMMA = re.compile(r",(?=[)\]}])")
+_KINDS: dict[type[ast.AST], str] = {
+    ast.AsyncFunctionDef: "FunctionDef",
+    ast.AsyncFor: "For",
+    ast.AsyncWith: "With",
+    ast.AnnAssign: "Assign",
+    ast.TryStar: "Try",
+}
+
+
+class Node:
+    """A statement, or the module itself, or one handler or case of a statement."""
+
+    __slots__ = ("__dict__", "blocks", "field", "file", "index", "kind", "owner", "syntax")
+
+    def __init__(self, syntax: ast.AST, file: File, owner: Node | None, field: str, index: int) -> None:
+        self.syntax = syntax
+        self.file = file
+        self.owner = owner
+        self.field = field
+        self.index = index
+        self.kind = _KINDS.get(type(syntax), type(syntax).__name__)
+        self.blocks: dict[str, list[Node]] = {}
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.line}>"
+
+    @cached_property
+    def line(self) -> int:
+        """Where it begins, decorators included."""
+        return first_line(self.syntax) if isinstance(self.syntax, ast.stmt) else getattr(self.syntax, "lineno", 1)
+
+    @cached_property
+    def end(self) -> int:
+        """Its last line."""
+        return last_line(self.syntax) if isinstance(self.syntax, ast.stmt) else getattr(self.syntax, "end_lineno", self.line)
+
+    @property
+    def siblings(self) -> list[Node]:
+        """The block that it is in."""
+        return self.owner.blocks[self.field] if self.owner else [self]
+
+    @cached_property
+    def nothing(self) -> bool:
+        """Whether it only fills a place: `pass`, `...`, a docstring."""
+        one = self.syntax
+        return isinstance(one, ast.Pass) or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+
+    @cached_property
+    def scope(self) -> Node:
+        """The function, class or module that it runs in."""
+        one = self.owner
+        while one is not None and one.owner is not None and not isinstance(one.syntax, Scope):
+            one = one.owner
+        return one or self
+
+    @cached_property
+    def function(self) -> Node:
+        """The function or module that it runs in: where its variables live."""
+        one = self.scope
+        return one.function if isinstance(one.syntax, ast.ClassDef) else one
+
+    @cached_property
+    def qualified(self) -> tuple[str, ...]:
+        """The names of the functions and classes around, and its own if it has one."""
+        above = self.scope.qualified if self.owner else ()
+        return (*above, self.syntax.name) if isinstance(self.syntax, Scope) else above
+
+    def above(self) -> Iterator[Node]:
+        """Its owner, the owner of that, and so on to the module."""
+        one = self.owner
+        while one is not None:
+            yield one
+            one = one.owner
+
+    def below(self) -> Iterator[Node]:
+        """Every statement inside it, in the order of the text."""
+        for block in self.blocks.values():
+            for one in block:
+                yield one
+                yield from one.below()
+
+    # -- what it says ---------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def head(self) -> str:
+        """Its own text without what is in its blocks, whatever the layout."""
+        return self.kind + ":" + "|".join(self.file.plain(one) for one in head_of(self.syntax))
+
+    @cached_property
+    def key(self) -> int:
+        """Equal for statements of equal text, all that is in them included."""
+        inner = [(name, [one.key for one in block if not one.nothing]) for name, block in self.blocks.items()]
+        return hash((self.head, repr(inner))) if self.blocks else hash(self.head)
+
+    @cached_property
+    def words(self) -> Counter[str]:
+        """What its own text mentions: names, attributes, constants, keywords."""
+        found: Counter[str] = Counter()
+        for head in head_of(self.syntax):
+            _words(head, found)
+        return found
+
+    @cached_property
+    def handles(self) -> frozenset[str]:
+        """What it is about: the names that it binds, the functions it calls first."""
+        return frozenset(_handles(self.syntax))
+
+    @cached_property
+    def bag(self) -> frozenset[int]:
+        """The keys of all statements inside it."""
+        return frozenset(one.key if not one.blocks else hash(one.head) for one in self.below() if not one.nothing)
+
+    @cached_property
+    def sayings(self) -> Counter[str]:
+        """What the statements inside it mention besides variables: attributes, constants, keywords."""
+        found: Counter[str] = Counter()
+        for one in self.below():
+            if not one.nothing:
+                found.update({word: count for word, count in one.words.items() if not word.isidentifier()})
+        return found
+
+    @cached_property
+    def weight(self) -> int:
+        """How much it says: the length of its text, all that is in it included."""
+        return len(self.head) + sum(one.weight for block in self.blocks.values() for one in block)
+
+
+class File:
+    """One version of a file. SyntaxError, ValueError, RecursionError if it is no program."""
+
+    def __init__(self, text: str) -> None:
+        self.mark = "\ufeff" if text.startswith("\ufeff") else ""
+        self.text = text.removeprefix(self.mark)
+        self.tree = parse(self.text)
+        self.lines = lines_of(self.text)
+        self._ascii = self.text.isascii()
+        self.module = Node(self.tree, self, None, "", 0)
+        self.nodes: list[Node] = []
+        """Every statement, in the order of the text; a handler or case counts as one."""
+        self._fill(self.module)
+
+    def _fill(self, node: Node) -> None:
+        chain = self._chain(node)
+        if chain:
+            self._block(node, "body", node.syntax.body)  # type: ignore[attr-defined]
+            self._block(node, "elif", chain)
+            last = chain[-1].orelse
+            if last:
+                self._block(node, "orelse", last)
+            return
+        for name in _BLOCKS:
+            block = getattr(node.syntax, name, None)
+            if node.field == "elif" and name == "orelse":
+                continue  # it is the whole chain's
+            if isinstance(block, list) and (block or name == "body"):
+                self._block(node, name, block)
+        for name in ("handlers", "cases"):
+            parts = getattr(node.syntax, name, None)
+            if parts:
+                self._block(node, name, parts)
+
+    def _chain(self, node: Node) -> list[ast.If]:
+        """The `elif`s of an `if`: parts of one statement, not each in the one before."""
+        found: list[ast.If] = []
+        one = node.syntax
+        while isinstance(one, ast.If) and node.field != "elif" and len(one.orelse) == 1:
+            inner = one.orelse[0]
+            if not isinstance(inner, ast.If) or not self.segment(inner).startswith("elif"):
+                break
+            found.append(inner)
+            one = inner
+        return found
+
+    def _block(self, owner: Node, name: str, block: Sequence[ast.AST]) -> None:
+        nodes = owner.blocks[name] = []
+        for index, one in enumerate(block):
+            node = Node(one, self, owner, name, index)
+            nodes.append(node)
+            self.nodes.append(node)
+            self._fill(node)
+
+    def plain(self, node: ast.AST) -> str:
+        """The text of a node without its layout: white space, kind of quotes, last commas."""
+        if not hasattr(node, "end_lineno") or getattr(node, "lineno", None) is None:
+            return ast.dump(node)
+        text = _SPACE.sub("", self.segment(node)).replace("'", '"')
+        return _LAST_COMMA.sub("", text)
+
+    def segment(self, node: ast.AST) -> str:
+        """The text of a node."""
+        first, begin, last, end = node.lineno, node.col_offset, node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
+        lines = self.lines[first - 1 : last]
+        if not self._ascii:
+            return self._segment_of_bytes(lines, begin, end)
+        if first == last:
+            return lines[0][begin:end]
+        return "".join([lines[0][begin:], *lines[1:-1], lines[-1][:end]])
+
+    @staticmethod
+    def _segment_of_bytes(lines: list[str], begin: int, end: int) -> str:
+        """Columns are counted in the bytes of UTF-8."""
+        raw = [line.encode("utf-8", "surrogatepass") for line in lines]
+        raw[-1] = raw[-1][:end]
+        raw[0] = raw[0][begin:]
+        return b"".join(raw).decode("utf-8", "surrogatepass")
+
+    def blank_before(self, line: int) -> bool:
+        """Whether a blank line, or the file's beginning, stands above the comments above a line."""
+        at = line - 2
+        while at >= 0 and self.lines[at].lstrip().startswith("#"):
+            at -= 1
+        return at < 0 or not self.lines[at].strip()
+
+
+def head_of(node: ast.AST) -> list[ast.AST]:
+    """What of a statement is its own: all of a simple one, the rest around the blocks of others."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return [ast.Constant(node.name), node.args, *node.decorator_list]
+    if isinstance(node, ast.ClassDef):
+        return [ast.Constant(node.name), *node.bases, *node.keywords, *node.decorator_list]
+    if isinstance(node, ast.If | ast.While):
+        return [node.test]
+    if isinstance(node, ast.For | ast.AsyncFor):
+        return [node.target, node.iter]
+    if isinstance(node, ast.With | ast.AsyncWith):
+        return [part for one in node.items for part in (one.context_expr, one.optional_vars) if part]
+    if isinstance(node, ast.Match):
+        return [node.subject]
+    if isinstance(node, ast.match_case):
+        return [node.pattern, *([node.guard] if node.guard else [])]
+    if isinstance(node, ast.ExceptHandler):
+        return [*([node.type] if node.type else []), *([ast.Constant(node.name)] if node.name else [])]
+    if isinstance(node, ast.Try | ast.TryStar | ast.Module):
+        return []
+    return [node]
+
+
+def _words(node: ast.AST, found: Counter[str]) -> None:
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, ast.Name):
+            found[one.id] += 1
+        elif isinstance(one, ast.Attribute):
+            found["." + one.attr] += 1
+            pending.append(one.value)
+        elif isinstance(one, ast.Constant):
+            found[repr(one.value)[:80]] += 1
+        else:
+            if isinstance(one, ast.arg):
+                found[one.arg] += 1
+            elif isinstance(one, ast.keyword):
+                found[f"{one.arg}="] += 1
+            elif isinstance(one, ast.alias):
+                found[one.name] += 1
+            elif isinstance(one, ast.operator | ast.cmpop | ast.unaryop | ast.boolop):
+                found[type(one).__name__] += 1
+            pending.extend(ast.iter_child_nodes(one))
+
+
+def _handles(node: ast.AST) -> Iterator[str]:
+    targets: list[ast.expr] = []
+    value: ast.AST | None = None
+    if isinstance(node, ast.Assign):
+        targets, value = node.targets, node.value
+    elif isinstance(node, ast.AnnAssign | ast.AugAssign):
+        targets, value = [node.target], node.value
+    elif isinstance(node, ast.For | ast.AsyncFor):
+        targets, value = [node.target], node.iter
+    elif isinstance(node, ast.Expr | ast.Return):
+        value = node.value
+    for target in targets:
+        for one in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
+            yield "=" + ast.unparse(one)
+    while isinstance(value, ast.Await | ast.Subscript):
+        value = value.value
+    if isinstance(value, ast.Call):
+        yield "()" + (value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "?"))
+    elif isinstance(value, ast.Name):
+        yield value.id
