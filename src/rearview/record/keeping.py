@@ -23,7 +23,7 @@ from rearview.record.scope import Roots, Scope
 from rearview.record.thinning import Thinning
 from rearview.record.timing import Timing
 from rearview.state import positions, streams
-from rearview.state.capture import Captured, Recall, capture
+from rearview.state.capture import Captured, capture
 from rearview.store.manifests import Manifest
 
 if TYPE_CHECKING:
@@ -60,8 +60,6 @@ class Keeping:
         self._current: tuple[Node, int] | None = None
         """The iteration at whose end the last checkpoint was taken."""
         self._said: set[str] = set()
-        self._recall = Recall()
-        """What the last state was made of: most of it is the same in the next one."""
         self._told_environment = False
         self._timing: Timing | None = None
         self._timed: Node | None = None
@@ -168,7 +166,7 @@ class Keeping:
             self.number += 1
         roots["stream", "global"] = streams.take()
         iterators = positions.Iterators()
-        captured = capture(roots, adapters=[iterators], recall=self._recall)
+        captured = capture(roots, adapters=[iterators])
         boundary.inexact.extend(iterators.inexact)
         marks, metrics = self.outputs.at_boundary(), self._thinning.metrics()
         manifest = self._manifest(boundary, captured)
