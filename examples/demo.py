@@ -51,7 +51,7 @@ def kill_in_the_middle(project: Path) -> None:
     known = set((project / ".rearview" / "runs").iterdir())
     child = subprocess.Popen([*REARVIEW, *words])
     kept = 0
-    while child.poll() is None and kept < 12:
+    while child.poll() is None and kept < 8:
         time.sleep(0.05)
         fresh = set((project / ".rearview" / "runs").iterdir()) - known
         kept = sum(len(list((run / "checkpoints").glob("*"))) for run in fresh if (run / "checkpoints").is_dir())
@@ -85,7 +85,7 @@ def main() -> None:
 
     tell("4. A question about single steps, without editing: these epochs run again, each worker from a stored state.")
     line = 1 + script.read_text().splitlines().index("            opt.step()")
-    do("replay", "--at", f"train.py:{line}", "loss", "--as", "step_loss", "--only", "epoch=8..11", "--yes")
+    do("replay", "--at", f"train.py:{line}", "loss", "--as", "step_loss", "--only", "epoch=6..7", "--yes")
     do("df", "step_loss", "--limit", "6")
 
     tell("5. Does the whole run replay to itself, every record and every kept state, bit for bit?")
@@ -96,7 +96,7 @@ def main() -> None:
     do("resume", "--yes")
 
     tell("7. The second run logged the norm itself, the first was asked in hindsight: one column.")
-    do("df", "grad_norm", "--provenance", "--where", "epoch >= 18")
+    do("df", "grad_norm", "--provenance", "--where", "epoch >= 10")
     do("runs")
     values = rows("SELECT origin, path, value_float FROM logs WHERE value_name = 'grad_norm' ORDER BY path")
     replayed, recorded = ({row["path"]: row["value_float"] for row in values if row["origin"] == kind} for kind in ("replayed", "recorded"))

@@ -13,7 +13,7 @@ net = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Dropout(0.1), nn.Linear(25
 opt = torch.optim.Adam(net.parameters(), lr=rv.arg("lr", 1e-2))
 
 with rv.checkpointing(net=net, opt=opt):
-    for epoch in rv.loop("epoch", range(20)):
+    for epoch in rv.loop("epoch", range(12)):
         for batch in rv.loop("step", torch.randperm(8192).split(64)):
             loss = nn.functional.cross_entropy(net(x[batch]), y[batch])
             opt.zero_grad()
