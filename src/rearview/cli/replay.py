@@ -82,8 +82,7 @@ def _replay(given: dict[str, Any]) -> int:
     if given["as_json"]:
         facts = replay_page.prospect_as_json(prospect)
         output.write("rearview.replayed/1", answers=[replay_page.answer_as_json(one) for one in answers], **facts)
-    short = any(one.plan.left_out for one in prospect.to_run)
-    return EXIT_INTERRUPTED if interrupted else code_of(answers, short)
+    return EXIT_INTERRUPTED if interrupted else code_of(answers)
 
 
 def _ask(given: dict[str, Any]) -> Any:
@@ -125,12 +124,12 @@ def _offer(given: dict[str, Any]) -> Any:
     return offer
 
 
-def code_of(answers: Any, short: bool = False) -> int:
+def code_of(answers: Any) -> int:
     """The exit code of answers."""
     if any(one.failed for one in answers):
         return EXIT_USER_CODE_RAISED
     bad = any(one.judgement.verdict == "divergent" or not one.complete for one in answers)
-    return EXIT_DIFFERENCES if bad or short else EXIT_OK
+    return EXIT_DIFFERENCES if bad else EXIT_OK
 
 
 def _forget(names: tuple[str, ...], run_ref: str | None) -> int:

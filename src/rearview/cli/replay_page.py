@@ -150,6 +150,14 @@ def result(answer: Answer, view: screen.Screen) -> list[str]:
     rung = "" if answer.prepared.plan.rung == scans.RESUME else f", {answer.prepared.plan.rung}"
     if answer.interrupted and not answer.comparison.records and not answer.comparison.states and not answer.rows:
         return [f"{run[:8]}: interrupted before anything was finished"]
+    proved = answer.prepared.question is None and (answer.comparison.records or answer.comparison.states)
+    if answer.lost and not answer.rows and not proved:
+        said = [f"{run[:8]}: nothing is answered, a worker failed", *(f"  {text.escape(one)}" for one in (*answer.lost, *answer.notes))]
+        return said if judged.verdict != "divergent" else [*said, *(f"  {text.escape(one)}" for one in judged.why)]
+    if answer.lost:
+        verdict = f"{verdict} as far as it came"
+    elif answer.prepared.question is not None and not answer.rows and answer.complete:
+        what = "no value: the statement was never come to"
     lines = [f"{run[:8]}: {what}, {verdict}{rung} ({compared(answer)}), {text.duration(answer.seconds)}"]
     names = [f"  {text.escape(name)}: {verdict}" for name, verdict in judged.verdicts.items()]
     why = judged.why if judged.verdict != "identical" else [one for one in judged.why if "bit for bit" not in one]

@@ -82,7 +82,7 @@ class _Planning:
         shared = partition.partition([self._pieces(row) for row in rows], workers if self.rung == RESUME else 1)
         shares = [(rows[one.row].first + one.first, rows[one.row].first + one.last) for one in shared.shares]
         stretches = [self._stretch(*self._trimmed(first, last)) for first, last in shares]
-        bounded = bool(self.history.blocks) or not self.history.killed
+        bounded = bool(self.history.blocks) or not self.history.killed or bool(self.history.cut)
         if (bounded and self.need.wants_prefix) or (stretches and not self.history.blocks):
             head = stretches[0] if stretches else self._timed(Stretch(skip=self._skips, runs_inside=self._inside), [])
             stretches[:1] = [replace(head, prefix=True)]
@@ -218,7 +218,7 @@ class _Planning:
         stretch = Stretch(
             start, places[0] if places else None, places[-1] if places else None,
             to_end=end.iteration is None and end.block == len(self.history.blocks) - 1,
-            skip=skips, runs_inside=self._inside, put_back=put_back if skips else 0,
+            until=self.history.stops_in(end), skip=skips, runs_inside=self._inside, put_back=put_back if skips else 0,
             must_run=tuple(place for at in ats if (place := self._must_run(at)) is not None), covers=ranges(places),
         )  # fmt: skip
         return self._timed(stretch, ats)
@@ -265,14 +265,15 @@ class _Planning:
     def _left_out(self) -> list[str]:
         said = []
         history, need = self.history, self.need
-        if history.killed and history.blocks:
-            number = len(history.blocks) - 1
-            cut = history.blocks[number].iterations - history.whole_iterations(number)
-            if cut and need.wants(number, history.blocks[number].iterations - 1):
-                name = history.blocks[number].name
-                said.append(f"{name}#{history.blocks[number].iterations - 1} was cut short when the run was killed: it is left out")
-        if history.killed and not history.blocks:
-            said.append("the run was killed and has no main loop (an rv.loop in `with rv.checkpointing`): where to stop is not known")
-        elif history.killed and need.wants_end and not need.whole:
-            said.append("the run was killed: it never came to what is after the main loop")
+        number = len(history.blocks) - 1
+        if history.is_cut(number):
+            last = history.blocks[number].iterations - 1
+            what = "what comes after its last record" if history.cut else "it has no record, and"
+            if need.wants(number, last):
+                said.append(f"{history.blocks[number].name}#{last} was cut short when the run was killed: {what} is left out")
+            if need.wants_end and not need.whole:
+                said.append("the run was killed: it never came to what is after the main loop")
+        elif history.killed and not history.cut:
+            known = "nothing was logged after the main loop" if history.blocks else "nothing was logged"
+            said.append(f"the run was killed, and {known}: how far it came there is not known, and it is left out")
         return said

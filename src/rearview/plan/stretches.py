@@ -94,6 +94,8 @@ class Stretch:
     prefix: bool = False
     skip: bool = True
     runs_inside: tuple[str, ...] = ()
+    until: bool = False
+    """It ends at the last record of a run that was killed."""
     put_back: int = 0
     """Nested blocks whose end state is put back, with that of a start in the middle of an iteration."""
     must_run: tuple[Place, ...] = ()

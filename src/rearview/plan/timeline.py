@@ -15,6 +15,8 @@ Place = tuple[int, int]
 BLOCK, ITERATION = "block", "iteration"
 """Boundaries: the first nested loop of an iteration was left; the iteration itself ended."""
 BREAK = "break"
+IN_ITERATION, OUTSIDE = "in iteration", "outside"
+"""Where the last record of a killed run is: in the iteration that was cut short, or behind the last main loop (or there is none)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,8 @@ class History:
     memory_bytes: int | None = None
     """The most that the process had in memory."""
     threads: int | None = None
+    cut: str = ""
+    """Of a killed run: where it is known to have come to; what is there is run up to the last record."""
     by_place: Mapping[tuple[str, int, int], Boundary] = field(init=False, repr=False, compare=False)
     """(part, block, iteration) -> the boundary there, a restorable one if there is one."""
 
@@ -128,8 +132,19 @@ class History:
     def whole_iterations(self, block: int) -> int:
         """How many iterations of a main block can be run to their end: not the one in which the run was killed."""
         mine = self.blocks[block]
-        cut = self.killed and block == len(self.blocks) - 1 and mine.ending not in ("exhausted", BREAK, "return")
-        return max(0, mine.iterations - 1) if cut else mine.iterations
+        return max(0, mine.iterations - 1) if self.is_cut(block) else mine.iterations
+
+    def is_cut(self, block: int) -> bool:
+        """Whether the run was killed in an iteration of a main block."""
+        last = self.killed and bool(self.blocks) and block == len(self.blocks) - 1
+        return last and self.blocks[block].iterations > 0 and self.blocks[block].ending not in ("exhausted", BREAK, "return")
+
+    def stops_in(self, segment: Segment) -> bool:
+        """Whether a segment is run only up to the last record of a killed run."""
+        last = len(self.blocks) - 1
+        if self.cut == IN_ITERATION:
+            return segment.block == last and segment.iteration == self.blocks[last].iterations - 1
+        return self.cut == OUTSIDE and segment.iteration is None and segment.block == last
 
     def segments(self) -> list[Segment]:
         """Everything behind the first main loop's beginning, in order. Without any main loop: one, the whole program."""
@@ -141,5 +156,7 @@ class History:
                 yield Segment(number - 1)
             for iteration in range(self.whole_iterations(number)):
                 yield Segment(number, iteration)
-        if not self.killed:
+        if self.cut == IN_ITERATION:
+            yield Segment(len(self.blocks) - 1, self.blocks[-1].iterations - 1)
+        if not self.killed or self.cut == OUTSIDE:
             yield Segment(len(self.blocks) - 1)

@@ -17,7 +17,7 @@ from rearview.replay import clocks, conductor, logged, publish, sandbox_scratch,
 from rearview.replay.compare import Comparison, ManifestOf, compare
 from rearview.replay.conductor import Conducted, Piece, Task
 from rearview.replay.logged import Recorded
-from rearview.replay.preparing import MEASURED, PREDICTED, Prepared
+from rearview.replay.preparing import MEASURED, PREDICTED, Prepared, mains_of
 from rearview.replay.progress import Shown
 from rearview.replay.query import DIGESTS
 from rearview.replay.units import Unit
@@ -84,7 +84,7 @@ class _Answering:
         self._mains = mains_of(prepared.history)
 
     def answer(self, conducted: Conducted, show: Show | None) -> Answer:
-        pieces = [piece for piece in conducted.pieces if _has_journal(piece)]
+        pieces = [piece for piece in conducted.pieces if _has_journal(piece) and not piece.went_beyond]
         units = [piece.unit for piece in pieces]
         virtual = self._virtual(units)
         found = self._compare(units, virtual)
@@ -227,14 +227,6 @@ def _names_in(unit: Unit) -> list[str]:
         event.name for event in journals.events() if type(event) is logged.Logged and not event.flags & frames.IS_ARG
     )
     return list(found)
-
-
-def mains_of(history: History) -> dict[int, str]:
-    """Main block -> its place, as records are matched by it."""
-    return {
-        number: logged.place_of([*(list(one) for one in block.path), [block.name, block.occurrence, 0]])
-        for number, block in enumerate(history.blocks)
-    }
 
 
 def next_rung(answer: Answer) -> str | None:

@@ -74,7 +74,8 @@ def look(catalog: Catalog, ask: Ask) -> Prospect:
                 raise
             prospect.others.append(Other(question.run.run, str(problem)))
             continue
-        if prepared.plan.is_empty and not prepared.plan.left_out:
+        known = prepared.plan.is_empty and any(query.answered(store, question).values())
+        if prepared.plan.is_empty and (known or not prepared.plan.left_out):
             prospect.answered.append(question)
         else:
             prospect.to_run.append(prepared)

@@ -22,6 +22,7 @@ from rearview.plan.timeline import History, Place
 from rearview.record import restore_points
 from rearview.record.restore_points import RestorePoint
 from rearview.replay import pool
+from rearview.replay.cut import UNTIL
 from rearview.replay.pool import Program, Worker
 from rearview.replay.progress import Seen, Shown, Tail
 from rearview.replay.units import Unit
@@ -52,6 +53,10 @@ class Task:
     isolate: bool = False
     threads: int | None = None
     rates: Rates = field(default_factory=Rates)
+    until: dict[str, Any] | None = None
+    """The last record of a run that was killed."""
+    error: str = ""
+    """The exception that ended a run that failed, or its exit code."""
 
 
 @dataclass(slots=True)
@@ -63,6 +68,8 @@ class Piece:
     seen: Seen
     code: int | None = None
     complete: bool = False
+    went_beyond: bool = False
+    """It passed the point up to which the run came: what it logged there is invented."""
     began_wall: float = 0.0
     seconds: float = 0.0
     printed: str = ""
@@ -170,7 +177,8 @@ class _Conducting:
             recorded_version=task.recorded_version, scratch=str(self._scratch / str(number)),
             start=stretch.start.name if stretch.start is not None else None, first=stretch.first, last=stretch.last,
             to_end=stretch.to_end, prefix=stretch.prefix, skip=stretch.skip, runs_inside=stretch.runs_inside,
-            lost=tuple(sorted(task.need.lost)) if stretch.skip else (), probes=task.probes, isolate=task.isolate, threads=task.threads,
+            lost=tuple(sorted(task.need.lost)) if stretch.skip else (),
+            until=task.until if stretch.until else None, probes=task.probes, isolate=task.isolate, threads=task.threads,
         )  # fmt: skip
 
     def _look(self) -> None:
@@ -191,7 +199,8 @@ class _Conducting:
         pool.reap(worker)
         piece.seen.look()
         piece.code, piece.seconds = worker.code, time.monotonic() - worker.began_s
-        piece.complete = self._is_complete(piece)
+        piece.went_beyond = self._went_beyond(piece)
+        piece.complete = not piece.went_beyond and self._is_complete(piece)
         piece.printed = "" if piece.complete else worker.printed()
         self._done.append(piece)
 
@@ -201,10 +210,22 @@ class _Conducting:
             return False
         if piece.seen.done is not None:
             return True
-        failed = self._task.history.status == "failed"
-        if piece.seen.ended == "finished" and not failed and piece.unfinished and all(map(self._was_left, piece.unfinished)):
+        as_recorded = all(map(self._was_left, piece.unfinished))
+        if self._task.history.status == "failed":  # it fails once more, in the same place
+            reached = bool(piece.unfinished or piece.stretch.to_end)
+            return piece.seen.ended == "failed" and piece.seen.error in ("", self._task.error) and as_recorded and reached
+        if piece.seen.ended == "finished" and piece.unfinished and as_recorded:
             return True
-        return piece.seen.ended is not None and (failed or (piece.stretch.to_end and piece.seen.ended == "finished"))
+        return piece.stretch.to_end and piece.seen.ended == "finished"
+
+    def _went_beyond(self, piece: Piece) -> bool:
+        if piece.unit.until is not None:
+            return piece.seen.done not in (None, UNTIL)
+        if self._task.history.status != "failed":
+            return False
+        last = len(self._task.history.blocks) - 1
+        passed = any(place[0] == last and self._was_left(place) for place in piece.seen.iterations)
+        return passed or (piece.stretch.to_end and piece.seen.ended == "finished")
 
     def _was_left(self, place: Place) -> bool:
         """Whether an iteration had no end in the record either: an exception left its loop, and the program went on."""
@@ -217,6 +238,10 @@ class _Conducting:
         if piece.seen.failed:
             return  # the statement raised: that is the answer, and trying again would give the same
         self._output = self._output or piece.printed
+        if piece.went_beyond:
+            how = f"ended with {self._task.error}" if self._task.error else "was killed"
+            self._lost.append(f"the recorded run {how}, and its replay goes on there: what a worker ran up to that place is not kept")
+            return
         what = _in_words(worker.code, piece)
         if second:
             self._lost.append(f"{_places(self._task.history, piece)} could not be run: a worker {what}, twice")

@@ -21,7 +21,7 @@ from rearview.plan.scans import Need, Plan
 from rearview.plan.timeline import History
 from rearview.record import past
 from rearview.record.past import Past
-from rearview.replay import again, history, inputs, lost_files, needs, notebooks, pool, protection, query
+from rearview.replay import again, cut, history, inputs, logged, lost_files, needs, notebooks, pool, protection, query
 from rearview.replay import environment as where
 from rearview.replay.conductor import Task
 from rearview.replay.pool import Program
@@ -76,6 +76,10 @@ class Prepared:
     workers: int = 1
     isolate: bool = False
     environ: dict[str, str] = field(default_factory=dict)
+    until: dict[str, Any] | None = None
+    """The last record of a run that was killed."""
+    cut_states: frozenset[str] = frozenset()
+    """States in the iteration that was cut short: they are not used."""
 
     def on(self, rung: str) -> Plan:
         """The plan on a rung of the ladder."""
@@ -96,7 +100,8 @@ class Prepared:
         return Task(
             run=self.run.run, store=self.store, project=self.project, program=self._program(version), history=self.history,
             need=self.need, plan=self.plan, recorded_version=recorded, version=version, probes=probes, isolate=self.isolate,
-            threads=self.threads, rates=self.rates,
+            threads=self.threads, rates=self.rates, until=self.until,
+            error=self.run.detail if self.run.status == "failed" and self.until is None else "",
         )  # fmt: skip
 
     def _program(self, version: VersionId) -> Program:
@@ -126,7 +131,8 @@ def prepare(store: Store, project: Path, question: Question, ask: Ask) -> Prepar
     without, said = needs.lacking(found, made.history)
     files = lost_files.unusable(store, project, made.known, [log.text for log in question.logs])
     made.notes += [*found.notes, *said, *([files.sentence] if files.sentence else [])]
-    made.need = query.left_over(replace(need, lacking=without, lost=files.names), made.history, query.answered(store, question).values())
+    need = replace(need, lacking=without, lost=files.names | made.cut_states)
+    made.need = query.left_over(need, made.history, query.answered(store, question).values())
     made.plan = made.on(scans.START if ask.from_start or found.from_start else scans.RESUME)
     if not made.plan.is_empty:
         _equip(made)
@@ -139,7 +145,7 @@ def prepare_proof(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepar
     files = lost_files.unusable(store, project, made.known)
     made.notes += [files.sentence] if files.sentence else []
     only = query.only(ask.only, made.history) if ask.only is not None else None
-    made.need = Need(whole=True, proof=True, only=only, lost=files.names)
+    made.need = Need(whole=True, proof=True, only=only, lost=files.names | made.cut_states)
     made.plan = made.on(scans.START if ask.from_start else scans.RESUME)
     _equip(made)
     return made
@@ -158,11 +164,21 @@ def _base(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepared:
     timeline = history.read(store, run.run, "killed" if interrupted else run.status, damaged)
     if run.how in notebooks.KINDS:
         timeline = notebooks.as_replayed(store, timeline, run.run, damaged)
+    timeline, known_to = cut.find(store, timeline, run.run, mains_of(timeline))
     threads = where.threads_of(known.environment)
     return Prepared(
         run, None, store, project, known, timeline, Need(), Plan(scans.RESUME), _rates(store, run, timeline), threads,
         notes=damaged, workers=ask.workers or capacity(timeline, threads), isolate=ask.isolate,
+        until=known_to.until if known_to is not None else None, cut_states=known_to.inside if known_to is not None else frozenset(),
     )  # fmt: skip
+
+
+def mains_of(timeline: History) -> dict[int, str]:
+    """Main block -> its place, as records are matched by it."""
+    return {
+        number: logged.place_of([*(list(one) for one in block.path), [block.name, block.occurrence, 0]])
+        for number, block in enumerate(timeline.blocks)
+    }
 
 
 def _equip(made: Prepared) -> None:

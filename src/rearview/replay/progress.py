@@ -76,6 +76,8 @@ class Seen:
     done: str | None = None
     """Why its unit is done."""
     ended: str | None = None
+    error: str = ""
+    """The exception that ended it, or its exit code."""
     failed: list[dict[str, Any]] = field(default_factory=list)
     """Probes that raised."""
     measured: list[tuple[str, str, float]] = field(default_factory=list)
@@ -99,6 +101,8 @@ class Seen:
             self.done = str(fact.get("why"))
         elif kind == "end":
             self.ended = str(fact.get("how"))
+            code = fact.get("exit_code")
+            self.error = str(fact.get("exception") or ("" if code is None else f"exit {code}"))
         elif kind == "probe_failed":
             self.failed.append(fact)
         elif kind == "run_instead":

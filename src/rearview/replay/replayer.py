@@ -185,7 +185,7 @@ class Stage:
         self.run = unit.run
         self.place = place
         """Which of the runs of its process it was."""
-        self.recorder: type[Recorder] = ReplayRecorder
+        self.recorder: type[Recorder] = _recorder_for(unit)
         self._leaving = leaving
         self._laid_out = laid_out
         self.store = scratch_store(unit)
@@ -207,6 +207,14 @@ class Stage:
         assert isinstance(recorder, ReplayRecorder)
         recorder.stage(self.unit, self._laid_out, self._leaving)
         self._current = self._probes.recorder = recorder
+
+
+def _recorder_for(unit: Unit) -> type[Recorder]:
+    if unit.until is None:
+        return ReplayRecorder
+    from rearview.replay.cut import UntilRecorder
+
+    return UntilRecorder
 
 
 def scratch_store(unit: Unit) -> Store:

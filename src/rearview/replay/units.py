@@ -57,6 +57,8 @@ class Unit:
     """Nested loops that are run whatever is kept, because a probe is in them."""
     lost: tuple[str, ...] = ()
     """Manifests of end states that are not put back: a file of the run that is read again cannot be brought back as it was there."""
+    until: dict[str, Any] | None = None
+    """End at this record, the last one of a run that was killed: `path` of [loop, occurrence, iteration], `name`, `ordinal`."""
     probes: tuple[dict[str, Any], ...] = ()
     """Each with `file`, `line`, `names` (None for one that is computed) and `text`."""
     isolate: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from rearview.replay.progress import Seen, Tail
 from tests.conftest import environment
-from tests.integration.replay.hindsight import Story, recorded_text
+from tests.integration.replay.hindsight import Rows, Story, recorded_text
 
 PROGRAM = """
 import os, random, time
@@ -208,16 +209,23 @@ def test_several_main_loops_and_a_name_that_is_logged_around_them(tmp_path: Path
     assert story.rows(story.project, "outer", "places") == story.truth("outer", "places")
 
 
+def _up_to(truth: Rows, epoch: int, step: int) -> Rows:
+    """What was logged before a step of an epoch, that of the step included."""
+    return {key: value for key, value in truth.items() if tuple(int(n) for n in re.findall("=([0-9]+)", key[1])) <= (epoch, step)}
+
+
 def test_a_killed_run_answers_as_far_as_it_came(tmp_path: Path) -> None:
-    dies = "        os.kill(os.getpid(), 9) if epoch == 6 and os.environ.get('KILL') else 0\n"
-    text = PROGRAM.replace('        rv.log("outer"', dies + '        rv.log("outer"')
+    dies = '            os.kill(os.getpid(), 9) if epoch == 6 and step == 2 and os.environ.get("KILL") else 0\n'
+    text = PROGRAM.replace('            rv.log("loss"', dies + '            rv.log("loss"')
     story = Story(tmp_path, {"train.py": text}, env={"REARVIEW_EVERY": "1", "KILL": "1"})
     story.record(check=False)
-    done = story.ask("outer", code=1)
-    assert "cut short" in done.stdout
+    story.ask("inner", "outer", "--only", "epoch=0..5")
+    done = story.ask("inner", "outer")  # the program would kill itself again: it does not come so far
+    assert "cut short" in done.stdout and "identical" in done.stdout
+    assert "answered already" in story.ask("inner", "outer").stdout
     story.env = {"REARVIEW_EVERY": "1"}
-    truth = {key: value for key, value in story.truth("outer").items() if int(key[1].rpartition("=")[2]) < 6}
-    assert story.rows(story.project, "outer") == truth
+    assert story.rows(story.project, "outer") == _up_to(story.truth("outer"), 5, 9)
+    assert story.rows(story.project, "inner") == _up_to(story.truth("inner"), 6, 0)
 
 
 PLAIN = """
@@ -265,3 +273,31 @@ def test_each_of_several_runs_of_a_process_is_asked(tmp_path: Path) -> None:
     done = story.ask()
     assert done.stdout.count("identical") == 2
     assert story.rows(story.project, "outer", "end") == story.truth("outer", "end")
+
+
+def test_a_run_that_was_killed_after_its_loops_or_without_any(tmp_path: Path) -> None:
+    kills = 'import os\nif os.environ.get("KILL"): os.kill(os.getpid(), 9)\n'
+    dies = f'rv.log("end", total * 2)  #?\nrv.log("last", total)\nrv.log("beyond", total)  #?\n{kills}'
+    story = Story(tmp_path, {"train.py": PLAIN.replace('rv.log("end", total * 2)  #?\n', dies)}, env={"KILL": "1"})
+    story.record(check=False)
+    done = story.ask("inner", "end", "beyond")
+    assert "identical" in done.stdout
+    story.env = {}
+    assert story.rows(story.project, "inner", "end") == story.truth("inner", "end")
+    assert story.rows(story.project, "beyond") == {}
+
+
+def test_a_worker_that_fails_where_the_record_did_not_is_no_answer(tmp_path: Path) -> None:
+    fails = "import os\nif os.environ.get('BROKEN'): raise OSError('no disk')\n"
+    raises = "            if epoch == 7 and step == 2: raise ValueError('nan')"
+    text = fails + PROGRAM.replace("time.sleep(pause)", f"time.sleep(pause)\n{raises}")
+    story = Story(tmp_path, {"train.py": text}, env={"REARVIEW_EVERY": "1"})
+    assert story.record(check=False).returncode == 1
+    story.env = {"REARVIEW_EVERY": "1", "BROKEN": "1"}
+    done = story.ask("inner", code=1)
+    assert "nothing is answered" in done.stdout and "identical" not in done.stdout and "no disk" in done.stderr
+    assert story.rows(story.project, "inner") == {}
+    story.env = {"REARVIEW_EVERY": "1"}
+    assert "identical" in story.ask("inner").stdout
+    story._run(story.folder / "truth", ["train.py"], check=False)
+    assert story.rows(story.project, "inner") == story.rows(story.folder / "truth", "inner")

@@ -24,6 +24,7 @@ with rv.checkpointing(w=w):
 {end}
 """
 SAVE = "if w[0] > best and epoch < 6: best = w[0]; open('best.txt', 'w').write(repr(w[0]) + ' ' + big)"
+WRITE = "open('{}', 'w').write(repr(w[0]) + ' ' + big)"
 LOAD = "w[0] = float(open('best.txt').read().split()[0]); rv.log('loaded', w[0]); rv.log('after', w[0] * 3)  #?"
 
 
@@ -57,7 +58,7 @@ def test_if_somebody_changed_the_file_what_writes_it_is_run(tmp_path: Path) -> N
 
 
 def test_what_is_saved_in_a_nested_block_and_loaded_in_the_outer_body_is_run(tmp_path: Path) -> None:
-    story = _story(tmp_path, inner="open('last.txt', 'w').write(repr(w[0]) + ' ' + big)", outer="w[0] = float(open('last.txt').read().split()[0]) + 1")
+    story = _story(tmp_path, inner=WRITE.format("last.txt"), outer="w[0] = float(open('last.txt').read().split()[0]) + 1")
     plan = _plan(story, "outer")
     assert "last.txt" in str(plan["notes"]) and len(plan["must_run"]) >= 6  # type: ignore[arg-type]
     story.ask("outer")
@@ -65,7 +66,7 @@ def test_what_is_saved_in_a_nested_block_and_loaded_in_the_outer_body_is_run(tmp
 
 
 def test_a_large_file_that_nobody_reads_costs_no_checkpoint(tmp_path: Path) -> None:
-    story = _story(tmp_path, inner="open('log.txt', 'w').write(repr(w[0]) + ' ' + big)")
+    story = _story(tmp_path, inner=WRITE.format("log.txt"))
     plan = _plan(story, "outer")
     assert plan["put_back"] == 8 and plan["must_run"] == [] and plan["notes"] == []
     story.ask("outer")
@@ -73,7 +74,7 @@ def test_a_large_file_that_nobody_reads_costs_no_checkpoint(tmp_path: Path) -> N
 
 
 def test_a_statement_may_read_what_the_program_only_wrote(tmp_path: Path) -> None:
-    story = _story(tmp_path, inner="open('log.txt', 'w').write(repr(w[0]) + ' ' + big)", outer='rv.log("read", open("log.txt").read()[:9])  #?')
+    story = _story(tmp_path, inner=WRITE.format("log.txt"), outer='rv.log("read", open("log.txt").read()[:9])  #?')
     story.ask("read")
     assert len(story.rows(story.project, "read")) == 8
     assert story.rows(story.project, "read") == story.truth("read")
