@@ -95,8 +95,12 @@ class Net(nn.Module):
         return self.b(self.drop(torch.relu(self.norm(self.a(x)))))
 
 
+def weight(net):
+    return sum(float(p.detach().double().abs().sum()) for p in net.parameters())
+
+
 def size(net):
-    total = sum(float(p.detach().double().abs().sum()) for p in net.parameters())
+    total = weight(net)
     rv.log("both", total)  #?
     return total
 
@@ -116,7 +120,7 @@ def evaluate(net, loader):
 
 
 '''
-_TAIL = '''rv.log("after", size(net) + best)  #?
+_TAIL = '''rv.log("after", weight(net) + best)  #?
 rv.log("final", size(net))
 '''
 
@@ -131,8 +135,8 @@ crit = nn.CrossEntropyLoss()
 loader = torch.utils.data.DataLoader(Data(), 6, shuffle=True, {workers})
 val = torch.utils.data.DataLoader(Data(), 12)
 best, waited, total = 0, 0, 0.0
-rv.log("before", size(net) + random.random())  #?
-'''.replace(" + random.random()", "")
+rv.log("before", weight(net))  #?
+'''
 
 
 def _train(cell: Cell) -> str:
@@ -141,16 +145,16 @@ def _train(cell: Cell) -> str:
         "accumulate": "    (loss / 2).backward()\n    if i % 2:\n        opt.step()\n        opt.zero_grad()\n",
     }.get(cell.leaving, "    opt.zero_grad()\n    loss.backward()\n    opt.step()\n")
     inner = (
-        "    loss = crit(net(x), y)\n" + step + '    total += loss.item()\n    rv.log("loss", loss)\n'
+        "    loss = crit(net(x), y)\n    large = size(net)\n" + step + '    total += loss.item()\n    rv.log("loss", loss)\n'
         '    rv.log("inner", gradients(net) + lr)  #?\n'
     )
     if cell.leaving == "break":
         inner += "    if epoch % 2 and i == 2:\n        break\n"
     outer = (
-        'lr = sched.get_last_lr()[0]\nrv.log("start", size(net) * lr)  #?\ntotal = 0.0\n'
+        'lr = sched.get_last_lr()[0]\nrv.log("start", weight(net) * lr)  #?\ntotal = 0.0\n'
         'for i, (x, y) in enumerate(rv.loop("step", loader)):\n' + inner + 'rv.log("grads", gradients(net) + float(x.sum()))  #?\n'
         'acc = evaluate(net, val)\nrv.log("acc", acc)\nrv.log("total", total)\nsched.step()\nbest = max(best, acc)\n'
-        'rv.log("end", size(net) + sched.get_last_lr()[0] + loss.item())  #?\n'
+        'large = size(net)\nrv.log("end", large + sched.get_last_lr()[0] + loss.item())  #?\n'
     )
     if cell.leaving == "early stop":
         outer += "waited = waited + 1 if acc < best else 0\nif waited >= 2:\n    break\n"
