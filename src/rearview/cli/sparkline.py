@@ -33,8 +33,11 @@ def _stretches(values: Sequence[float | None], columns: int) -> list[Sequence[fl
 
 def _mean(stretch: Sequence[float | None]) -> float | None:
     finite = [value for value in stretch if value is not None and math.isfinite(value)]
-    # Halving first: the sum of two large floats may overflow.
-    return math.fsum(value / len(finite) for value in finite) if finite else None
+    if not finite:
+        return None
+    # Divided first: the sum of two large floats may overflow. Rounding may still carry it a bit too far.
+    mean = sum(value / len(finite) for value in finite)
+    return min(max(mean, min(finite)), max(finite))
 
 
 def _level(mean: float, low: float, high: float) -> int:
