@@ -14,6 +14,8 @@ Place = tuple[int, int]
 
 BLOCK, ITERATION = "block", "iteration"
 """Boundaries: the first nested loop of an iteration was left; the iteration itself ended."""
+OTHER = "other"
+"""Boundaries that no plan begins with: of blocks deeper inside, or marked by `rv.skip_block`. Workers put them back where they may."""
 BREAK = "break"
 IN_ITERATION, OUTSIDE = "in iteration", "outside"
 """Where the last record of a killed run is: in the iteration that was cut short, or behind the last main loop (or there is none)."""

@@ -13,7 +13,7 @@ from rearview import config
 from rearview.plan import scans
 from rearview.plan.scans import Plan, Stretch
 from rearview.plan.timeline import History
-from rearview.replay import clocks, conductor, logged, publish, sandbox_scratch, verdicts
+from rearview.replay import clocks, conductor, logged, preparing, publish, sandbox_scratch, verdicts, worker
 from rearview.replay.compare import Comparison, ManifestOf, compare
 from rearview.replay.conductor import Conducted, Piece, Task
 from rearview.replay.logged import Recorded
@@ -88,7 +88,7 @@ class _Answering:
         units = [piece.unit for piece in pieces]
         virtual = self._virtual(units)
         found = self._compare(units, virtual)
-        evidence = self._evidence()
+        evidence = self._evidence(units, virtual)
         judgement = verdicts.judge(found, evidence)
         if judgement.verdict == "divergent" and not conducted.interrupted:
             evidence = self._diagnosed(pieces, virtual, evidence, show)
@@ -120,16 +120,29 @@ class _Answering:
         question = self._prepared.question
         return [log.name for log in question.statements.added.logs] if question is not None else []
 
-    def _evidence(self) -> Evidence:
+    def _evidence(self, units: Sequence[Unit], virtual: Sequence[str]) -> Evidence:
         prepared, question = self._prepared, self._prepared.question
         known = config.load(prepared.project).values.get("volatile")
         volatile = known if isinstance(known, tuple) else ()
         return Evidence(
             inexact=tuple(prepared.inexact), changed_inputs=tuple(prepared.inputs), environment=tuple(prepared.environment),
-            volatile=frozenset(volatile) | replays.volatile_names(self._store, [self._task.run]), reads=prepared.reads,
+            volatile=frozenset(volatile) | preparing.remembered(self._store), reads=prepared.reads,
+            unseeded=self._unseeded(), values_differ=self._came_out_twice(units, virtual),
             clocks=clocks.clocked(question.statements.program(), question.logs) if question is not None else frozenset(),
             rung=self._task.plan.rung, isolated=self._task.isolate,
         )  # fmt: skip
+
+    def _unseeded(self) -> tuple[str, ...]:
+        """Random streams that a run from the start cannot begin with as they were."""
+        if self._task.plan.rung != scans.START:
+            return ()
+        return () if "python" in worker.first_streams(self._store, self._task.run) else ("Python's random numbers",)
+
+    def _came_out_twice(self, units: Sequence[Unit], virtual: Sequence[str]) -> frozenset[str]:
+        """Names that two workers gave different values: one died, and another ran the same once more."""
+        if len(units) <= len(self._task.plan.stretches):
+            return frozenset()
+        return frozenset(publish.choose(units, virtual, self._recorded, self._manifest_of).differing)
 
     # -- what made it differ ------------------------------------------------------------------------------------------------
 
@@ -161,24 +174,29 @@ class _Answering:
     ) -> Replay | None:
         question, task = self._prepared.question, self._task
         covers = replays.merged(conducted.covers)
-        if question is None or not covers:
+        if not covers:
             return None
+        asked, text, digests = (question.digest, question.text, question.digests) if question is not None else ("", "", {})
         predicted = task.plan.seconds.expected if not conducted.interrupted and not conducted.lost else None
         replay = Replay(
             id=self._ident, run=task.run, created=publish.now(), names=tuple(virtual), verdict=judgement.verdict, covers=covers,
-            probe_digest=question.digest, probes=task.probes, version=task.version, why=tuple(judgement.why),
+            probe_digest=asked, probes=task.probes, version=task.version, why=tuple(judgement.why),
             compared={"records": found.records, "states": found.states}, verdicts=judgement.verdicts, volatile=tuple(judgement.volatile),
             first_difference=judgement.first_difference.as_json() if judgement.first_difference is not None else None,
-            rung=task.plan.rung, scan="+".join(scan.name for scan in task.plan.scans), seconds=conducted.seconds, statement=question.text,
-            more={DIGESTS: question.digests, PREDICTED: predicted, MEASURED: self._measured(conducted)},
+            rung=task.plan.rung, scan="+".join(scan.name for scan in task.plan.scans), seconds=conducted.seconds,
+            statement=text, more={DIGESTS: digests, PREDICTED: predicted, MEASURED: self._measured(conducted)},
         )  # fmt: skip
-        publish.publish(self._store, replay, units, self._recorded)
+        publish.publish(self._store, replay, units if question is not None else [], self._recorded)
         self._remove_divergent(replay)
         return replay
 
     def _remove_divergent(self, replay: Replay) -> None:
         """What answered less well before, on a lower rung."""
         for one in replays.list_of(self._store, replay.run):
+            if self._prepared.question is None:
+                if not one.names and one.id != replay.id:  # the run was proved before
+                    replays.remove(self._store, replay.run, one.id)
+                continue
             covered = replay.verdict != "divergent" or replays.merged([*one.covers, *replay.covers]) == replay.covers
             if one.id != replay.id and one.probe_digest == replay.probe_digest and one.verdict == "divergent" and covered:
                 replays.remove(self._store, replay.run, one.id)

@@ -77,6 +77,8 @@ class Piece:
     @property
     def covers(self) -> list[list[Any]]:
         """What of its stretch counts: all of it, or the iterations that were finished."""
+        if self.went_beyond:
+            return []
         done = self.complete
         ran = set(self.seen.iterations)
         wanted = [(block, k) for block, first, last in self.stretch.covers for k in range(first, last + 1)]

@@ -14,7 +14,7 @@ from typing import Any
 
 from rearview.errors import Damaged
 from rearview.model import MAIN_PROCESS, RunId
-from rearview.plan.timeline import BLOCK, ITERATION, Boundary, History, MainBlock
+from rearview.plan.timeline import BLOCK, ITERATION, OTHER, Boundary, History, MainBlock
 from rearview.state.take.histories import PENDING
 from rearview.store import frames, manifests, objects, runs
 from rearview.store.encoding import decode
@@ -273,13 +273,13 @@ def _boundaries(store: Store, group: Checkpoint, numbers: Mapping[Key, int]) -> 
     number = numbers.get(key_of(first.path[: outside + 1])) if len(first.path) > outside else None
     if number is None or first.process != MAIN_PROCESS or group.part not in (BLOCK, ITERATION):
         return []
-    if len(first.path) != outside + 1 + (group.part == BLOCK):
-        return []  # a block marked by rv.skip_block, or deeper
+    usual = len(first.path) == outside + 1 + (group.part == BLOCK)  # else a block marked by rv.skip_block, or deeper
     whole = group.whole and not group.thinned and objects.path_of(store, first.tree).is_file()
     loop = str(first.path[-1][0]) if group.part == BLOCK else None
     size = sum(one.size_bytes for one in group.members)
     lacks = tuple(str(row[0]) for row in first.missing if row[2] != PENDING)  # a tensor's value is there, if not its history
-    return [Boundary(str(first.name), group.part, number, int(first.path[outside][2]), size, whole, first.ending, loop, lacks)]
+    part = group.part if usual else OTHER
+    return [Boundary(str(first.name), part, number, int(first.path[outside][2]), size, whole, first.ending, loop, lacks)]
 
 
 # -- together ------------------------------------------------------------------------------------------------------------

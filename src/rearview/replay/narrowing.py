@@ -28,7 +28,7 @@ def narrowed(added: Added, files: dict[str, str], asked: Collection[Log]) -> tup
         tree = ast.parse(files[file].removeprefix("\ufeff"))
         places: list[Place] = []
         for number, group in groups.items():
-            inside = _outermost(tree, group)
+            inside = outermost(tree, group)
             dropped = [one for one in inside if isinstance(one, ast.Expr) and one.lineno in others]
             places += map(_place, dropped)
             if inside and len(dropped) == len(inside):
@@ -37,7 +37,7 @@ def narrowed(added: Added, files: dict[str, str], asked: Collection[Log]) -> tup
     return _without_groups(added, gone), left
 
 
-def _outermost(tree: ast.Module, group: Place) -> list[ast.stmt]:
+def outermost(tree: ast.Module, group: Place) -> list[ast.stmt]:
     """The statements of a group, without those inside them."""
     inside = [one for one in statements(tree.body) if group[:2] <= _place(one)[:2] and _place(one)[2:] <= group[2:]]
     deeper = {id(inner) for one in inside for body in bodies(one) for inner in statements(body)}

@@ -5,15 +5,20 @@ A statement whose depth cannot be told may run anywhere; one that reads what a s
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from rearview.instrument import needs
+from rearview.instrument.added import Place
+from rearview.instrument.calls import first_line, last_line, parse
 from rearview.instrument.depth import Depth
 from rearview.instrument.program import Program
 from rearview.instrument.reads import Reads, reads
 from rearview.plan.scans import Need
 from rearview.plan.timeline import History
+from rearview.replay import narrowing
 from rearview.replay.query import Question
 
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -45,7 +50,9 @@ def of(question: Question) -> Found:
     elif found.depth.whole:
         notes.append(f"{found.depth.why or 'where a statement runs cannot be told'}: everything is run")
     every = _reads(question, files)
-    by_name = {name or "": frozenset(one.names | {word for _, word in one.elsewhere}) for name, one in every}
+    by_name: dict[str, frozenset[str]] = {}
+    for name, one in every:  # a name may be logged in several places
+        by_name[name or ""] = by_name.get(name or "", frozenset()) | one.names | {word for _, word in one.elsewhere}
     return Found(need_of(found.depth), tuple(notes), found.from_start, by_name, any(one.unknown for _, one in every))
 
 
@@ -55,12 +62,33 @@ def need_of(found: Depth) -> Need:
 
 
 def _reads(question: Question, files: dict[str, str]) -> list[tuple[str | None, Reads]]:
+    """What each log reads, with what was added for it: not what the logs beside it read."""
     program = Program(files)
+    logs, groups = question.statements.added.logs, question.statements.added.groups
     found = []
     for log in question.logs:
-        place = question.statements.added.groups[log.group].place
-        found.append((log.name, reads(files, log.file, (place[0], place[2]), program)))
+        others = frozenset(one.line for one in logs if one.file == log.file and one.line != log.line)
+        mine = _own(files.get(log.file, ""), groups[log.group].place, others) if log.group < len(groups) else []
+        found.append((log.name, _together(reads(files, log.file, lines, program) for lines in mine or [(log.line, log.line)])))
     return found
+
+
+def _own(text: str, place: Place, others: Collection[int]) -> list[tuple[int, int]]:
+    """The lines of the statements of a group, without those that only log something else."""
+    try:
+        tree = parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return [(place[0], place[2])]
+    inside = narrowing.outermost(tree, place)
+    return [(first_line(one), last_line(one)) for one in inside if not (isinstance(one, ast.Expr) and one.lineno in others)]
+
+
+def _together(every: Iterable[Reads]) -> Reads:
+    found = list(every)
+    return Reads(
+        frozenset().union(*(one.names for one in found)), frozenset().union(*(one.attributes for one in found)),
+        frozenset().union(*(one.elsewhere for one in found)), any(one.unknown for one in found),
+    )  # fmt: skip
 
 
 def lacking(found: Found, history: History) -> tuple[frozenset[str], list[str]]:

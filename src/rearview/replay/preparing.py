@@ -18,7 +18,7 @@ from rearview.model import RunId, VersionId
 from rearview.plan import cost, scans
 from rearview.plan.cost import Rates
 from rearview.plan.scans import Need, Plan
-from rearview.plan.timeline import History
+from rearview.plan.timeline import OTHER, History
 from rearview.record import past
 from rearview.record.past import Past
 from rearview.replay import again, cut, history, inputs, logged, lost_files, needs, notebooks, pool, protection, query
@@ -41,6 +41,7 @@ _ASK = (
     "print(json.dumps({'python': platform.python_version(), 'packages': {n: v(n) for n in %r}}))"
 )
 _NEWEST = 10
+_REMEMBERED = 200
 MEASURED, PREDICTED = "measured", "predicted_s"
 """In a published replay: what restores and digests took, and what the whole was predicted to take."""
 
@@ -131,7 +132,8 @@ def prepare(store: Store, project: Path, question: Question, ask: Ask) -> Prepar
     without, said = needs.lacking(found, made.history)
     files = lost_files.unusable(store, project, made.known, [log.text for log in question.logs])
     made.notes += [*found.notes, *said, *([files.sentence] if files.sentence else [])]
-    need = replace(need, lacking=without, lost=files.names | made.cut_states)
+    deeper = frozenset(one.name for one in made.history.boundaries if one.part == OTHER and one.name in without)
+    need = replace(need, lacking=without, lost=files.names | made.cut_states | deeper)
     made.need = query.left_over(need, made.history, query.answered(store, question).values())
     made.plan = made.on(scans.START if ask.from_start or found.from_start else scans.RESUME)
     if not made.plan.is_empty:
@@ -296,9 +298,14 @@ def _measured(one: replays.Replay) -> list[tuple[str, int, float]]:
     return [(str(kind), int(size), float(seconds)) for kind, size, seconds in one.more.get(MEASURED) or ()]
 
 
-def _newest(store: Store) -> list[replays.Replay]:
+def remembered(store: Store) -> frozenset[str]:
+    """The names that replays of any run found to be volatile."""
+    return frozenset(name for one in _newest(store, _REMEMBERED) for name in one.volatile)
+
+
+def _newest(store: Store, most: int = _NEWEST) -> list[replays.Replay]:
     """The newest replays of any run."""
-    folders = sorted(replays.folders(store), key=lambda folder: folder.stat().st_mtime, reverse=True)[:_NEWEST]
+    folders = sorted(replays.folders(store), key=lambda folder: folder.stat().st_mtime, reverse=True)[:most]
     found = []
     for folder in folders:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -187,5 +188,18 @@ def test_files_that_a_skipped_block_wrote_are_there(tmp_path: Path) -> None:
     text = program(step).replace('rv.log("asked", sum(w))  #?', 'rv.log("asked", sum(w) + float(open("last.txt").read()))  #?')
     one = story(tmp_path, text)
     one.record()
+    one.ask("asked")
+    assert one.rows(one.project, "asked") == one.truth("asked")
+
+
+def test_what_verify_finds_to_be_volatile_is_remembered(tmp_path: Path) -> None:
+    one = story(tmp_path, program(head="import time\n", end="t0 = time.time(); rv.log('stamp', t0)", text=HEAD + "t0 = 0.0\n"))
+    one.record()
+    assert "stamp" in told(one.cli("verify", "--yes"))
+    listed = json.loads(one.cli("replays", "--json").stdout)["replays"]
+    assert [(row["names"], row["verdict"]) for row in listed] == [([], "identical")] and "stamp" in listed[0]["volatile"]
+    one.cli("verify", "--yes")
+    assert len(json.loads(one.cli("replays", "--json").stdout)["replays"]) == 1
+    one.cli("check")
     one.ask("asked")
     assert one.rows(one.project, "asked") == one.truth("asked")
