@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "run": "Run a script or module and record it from the beginning.",
     "resume": "Go on with a run that was killed or failed.",
     "replay": "Fill columns from statements added in hindsight.",
+    "propagate": "Place a statement of one version of a file into another.",
     "verify": "Does a run replay to itself?",
     "runs": "List the runs.",
     "show": "Show everything about one run.",

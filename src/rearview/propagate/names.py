@@ -80,12 +80,22 @@ class Names:
             if not self._seen(other, old) and other not in _BUILTIN:
                 continue
             second = max([value for key, value in votes.items() if key != other], default=0.0)
+            if self._is_itself(other, new):
+                continue
             if weight > 2 * mine and weight > 1.5 * second and (not seen or defined[other] > defined[name]):
                 return Meaning(other, weight >= 2 and second == 0 and mine == 0)
             break
         if seen:
             return Meaning(name, mine >= 1 or (not votes and not isinstance(home.syntax, ast.FunctionDef | ast.AsyncFunctionDef)))
         return Meaning(None)
+
+    def _is_itself(self, name: str, new: Node) -> bool:
+        """Whether a name of the old version is the same name's in the new one: then it is no other's."""
+        home = self.new.home(name, new)
+        if home is None:
+            return False
+        votes, _ = self._votes(name, home)
+        return votes.get(name, 0.0) > 0.5 * sum(votes.values())
 
     def _binds(self, name: str, node: Node) -> bool:
         return self.new.home(name, node) is not None

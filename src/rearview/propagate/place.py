@@ -6,14 +6,17 @@ It refuses rather than guesses: a statement in the wrong place would log somethi
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rearview.instrument.scopes import read
+from rearview.instrument.calls import check
+from rearview.instrument.scopes import bound_by, read
 from rearview.propagate.choose import choose
 from rearview.propagate.match import Matching
 from rearview.propagate.names import Names
-from rearview.propagate.splice import Insertion, alone, indentation, splice, text_of
+from rearview.propagate.needs import Finding, Needs
+from rearview.propagate.splice import Insertion, line_of, meaning, splice, text_of
 from rearview.propagate.spots import Nowhere, Spot, Spots
 from rearview.propagate.tree import File, Node
 
@@ -83,63 +86,165 @@ def _statement(node: Node) -> bool:
 class _Placing:
     def __init__(self, new: File, old: File, group: list[Node]) -> None:
         self._new, self._old, self._group = new, old, group
-        for node in group:
-            for one in [node, *node.below()]:
-                one.nothing = True  # the new version as it was without it
+        self._leave_out(group)  # the new version as it was without it
         self._matching = Matching(new, old)
         self._names = Names(self._matching)
+        self._spots = Spots(self._matching)
+
+    @staticmethod
+    def _leave_out(group: list[Node]) -> None:
+        for node in group:
+            for one in [node, *node.below()]:
+                one.nothing = True
 
     def result(self) -> Placed | Refused:
-        spot = Spots(self._matching).find(self._group)
+        wrapped = self._wrap()
+        spot = self._spots.find(self._group)
         if isinstance(spot, Nowhere):
             return Refused(spot.why, tuple(one.line for one in spot.spots))
-        reads = read([node.syntax for node in self._group])
-        renamed: dict[str, str] = {}
-        doubts = list(spot.doubts)
-        for name in sorted(reads):
-            meaning = self._names.meaning(name, self._group[0], spot.owner if spot.owner.owner is None else _inside(spot))
-            if meaning.name is None:
-                return Refused(f"this version has no `{name}`")
-            if meaning.name != name:
-                renamed[name] = meaning.name
-            if not meaning.sure:
-                doubts.append(f"whether `{name}` is `{meaning.name}`")
-        choose(spot, self._group, {renamed.get(name, name) for name in reads})
-        doubts += spot.doubts
-        return self._text(spot, renamed, doubts)
+        needs = Finding(self._names, self._group, _inside(spot), self._surely_matched).find()
+        if needs.missing is not None:
+            return Refused(f"this version has no `{needs.missing}`", (spot.line,))
+        lost = self._lost_attribute()
+        if lost:
+            return Refused(f"this version has no `{lost}`", (spot.line,))
+        choose(spot, self._group, {needs.renamed.get(name, name) for name in read([node.syntax for node in self._group])})
+        there = self._already(spot, needs.renamed)
+        if there is not None:
+            return Placed(self._old.mark + self._old.text, (), True, f"it is there already, in line {there}", needs.renamed, bare="")
+        doubts = [*spot.doubts, *needs.doubts]
+        if not spot.block:
+            doubts.append("the block around it is another one")
+        return self._text(spot, needs, doubts, wrapped)
 
-    def _text(self, spot: Spot, renamed: dict[str, str], doubts: list[str]) -> Placed | Refused:
-        at = _line(spot)
+    def _wrap(self) -> list[str]:
+        """Take a block along that is around nothing but the statement and temporaries, and that the old version does not have."""
+        found = []
+        owner = self._group[0].owner
+        while owner is not None and owner not in self._matching.old_of and _only_wraps(owner, self._group):
+            found.append(owner.kind.lower())
+            self._group = [owner]
+            self._leave_out(self._group)
+            owner = owner.owner
+        return found
+
+    def _surely_matched(self, node: Node) -> bool:
+        other = self._matching.old_of.get(node)
+        return other is not None and self._matching.likeness.of(node, other) >= 0.75
+
+    def _lost_attribute(self) -> str | None:
+        """An attribute of `self` that the new version sets and the old one nowhere mentions."""
+        for node in (one for statement in self._group for one in ast.walk(statement.syntax)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+                word = re.compile(rf"\b{re.escape(node.attr)}\b")
+                if not word.search(self._old.text) and re.search(rf"self\.{re.escape(node.attr)}\s*(:[^=]+)?=[^=]", self._new.text):
+                    return f"self.{node.attr}"
+        return None
+
+    def _already(self, spot: Spot, renamed: Mapping[str, str]) -> int | None:
+        """The line where the statements stand already."""
+        wanted = [meaning(node, renamed) for node in self._group]
+        block = [one for one in spot.siblings if isinstance(one.syntax, ast.stmt)]
+        for at in range(max(0, spot.low - len(wanted)), min(spot.high, len(block) - len(wanted)) + 1):
+            run = block[at : at + len(wanted)]
+            known = [self._matching.new_of.get(one) for one in run]
+            taken = all(other is not None and other.key == one.key for one, other in zip(run, known, strict=True))
+            if not taken and [ast.dump(one.syntax) for one in run] == wanted:
+                return run[0].line
+        return None
+
+    # -- the text -------------------------------------------------------------------------------------------------------------
+
+    def _text(self, spot: Spot, needs: Needs, doubts: list[str], wrapped: list[str]) -> Placed | Refused:
+        at = line_of(spot)
         if at is None:
             return Refused("the place shares a line with other statements", (spot.line,))
         line, indent = at
-        lines = text_of(self._group, indent, renamed)
+        lines = text_of(self._group, indent, needs.renamed)
         if lines is None:
             return Refused("its text cannot be written there", (line,))
-        text, ranges, begins = splice(self._old, [Insertion(line, tuple(lines))])
+        statement = Insertion(line, tuple(lines))
+        carried = self._carried(spot, line, indent, needs)
+        if isinstance(carried, Refused):
+            return carried
+        insertions = [*carried, statement]
+        text, ranges, begins = splice(self._old, insertions)
         try:
-            File(text)
-        except (SyntaxError, ValueError):
-            return Refused("the version would not be a program any more", (line,))
-        certain = not doubts
-        return Placed(text, (begins[0], begins[0] + len(lines) - 1), certain, "; ".join(doubts), renamed, (), tuple(ranges), text)
+            check(text, "<placed>")
+        except (SyntaxError, ValueError) as problem:
+            return Refused(f"the version would not be a program any more: {getattr(problem, 'msg', problem)}", (line,))
+        bare = splice(self._old, [statement])[0]
+        module = [_alone(one, needs.names)[0] for one in needs.module]
+        told = [*wrapped, *module, *(_short(one) for one in needs.temporaries)]
+        why = "; ".join(dict.fromkeys(doubts)) or "its neighbours are there, and nothing between them"
+        begin = begins[-1]
+        return Placed(text, (begin, begin + len(lines) - 1), not doubts, why, needs.renamed, tuple(told), tuple(ranges), bare)
+
+    def _carried(self, spot: Spot, line: int, indent: str, needs: Needs) -> list[Insertion] | Refused:
+        """What travels along: of the module before what contains the place, temporaries at their own places."""
+        found: list[Insertion] = []
+        if needs.module:
+            top = next((one for one in [spot.owner, *spot.owner.above()] if one.owner is self._old.module), None)
+            lines = [text for one in needs.module for text in _alone(one, needs.names)]
+            found.append(Insertion(top.line if top else line, tuple(lines)))
+        for node in needs.temporaries:
+            here = self._temporary(node, line, indent, needs.renamed)
+            if here is None:
+                return Refused(f"this version has no `{_short(node)}`, and no sure place for it", (line,))
+            found.append(here)
+        return found
+
+    def _temporary(self, node: Node, line: int, indent: str, renamed: Mapping[str, str]) -> Insertion | None:
+        first = self._group[0]
+        beside = node.owner is first.owner and node.field == first.field and node.index < first.index
+        between = first.siblings[node.index + 1 : first.index] if beside else []
+        if beside and all(one not in self._matching.old_of for one in between):
+            lines = text_of([node], indent, renamed)
+            return Insertion(line, tuple(lines)) if lines is not None else None
+        spot = self._spots.find([node])
+        if isinstance(spot, Nowhere) or not spot.block:
+            return None
+        choose(spot, [node], read([node.syntax]))
+        at = line_of(spot)
+        lines = text_of([node], at[1], renamed) if at and not spot.doubts else None
+        return Insertion(at[0], tuple(lines)) if at and lines is not None else None
+
+
+def _alone(node: Node, names: set[str]) -> list[str]:
+    """The lines of a statement of the module; of an import, what is needed of it."""
+    statement = node.syntax
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        wanted = [one for one in statement.names if set(bound_by(one)) & names]
+        part = ast.Import(wanted) if isinstance(statement, ast.Import) else ast.ImportFrom(statement.module, wanted, statement.level)
+        return [ast.unparse(part)]
+    return text_of([node], "", {}) or ast.unparse(statement).splitlines()
+
+
+def _only_wraps(owner: Node, group: list[Node]) -> bool:
+    """Whether a block is around nothing but some statements and temporaries that only they read."""
+    if owner.kind not in ("If", "With", "For") or set(owner.blocks) != {"body"} or owner.field == "elif":
+        return False
+    for one in owner.blocks["body"]:
+        if one in group or one.nothing:
+            continue
+        if not isinstance(one.syntax, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom):
+            return False
+        mine = {name for node in ast.walk(one.syntax) for name in bound_by(node)}
+        outside = [other for other in owner.function.below() if other is not owner and not _within(other, owner) and not other.blocks]
+        if any(mine & set(other.words) for other in outside):
+            return False
+    return True
+
+
+def _within(node: Node, owner: Node) -> bool:
+    return any(one is owner for one in node.above())
+
+
+def _short(node: Node) -> str:
+    text = node.file.lines[node.line - 1].strip()
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _inside(spot: Spot) -> Node:
     """A statement that stands where the place is: its scopes are the place's."""
     return spot.siblings[0] if spot.siblings else spot.owner
-
-
-def _line(spot: Spot) -> tuple[int, str] | None:
-    """The line before which lines are put, and how they are indented."""
-    block = spot.siblings
-    before = block[spot.index - 1] if spot.index else None
-    after = block[spot.index] if spot.index < len(block) else None
-    indent = next((space for one in (before, after) if one and (space := indentation(one)) is not None), None)
-    if indent is None:
-        return None
-    if before is not None and (after is None or spot.before is not None) and alone(before):
-        return before.end + 1, indent
-    if after is not None and indentation(after) is not None:
-        return after.line, indent
-    return None

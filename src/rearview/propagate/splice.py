@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rearview.instrument.calls import parse
+from rearview.propagate.spots import Spot
 from rearview.propagate.tree import File, Node
 
 
@@ -69,6 +70,21 @@ def alone(node: Node) -> bool:
     return indentation(node) is not None and (after is None or after.line > node.end)
 
 
+def line_of(spot: Spot) -> tuple[int, str] | None:
+    """The line before which the lines of a place are put, and how they are indented; None if the place has no line of its own."""
+    block = spot.siblings
+    before = block[spot.index - 1] if spot.index else None
+    after = block[spot.index] if spot.index < len(block) else None
+    indent = next((space for one in (before, after) if one and (space := indentation(one)) is not None), None)
+    if indent is None:
+        return None
+    if before is not None and (after is None or spot.before is not None) and alone(before):
+        return before.end + 1, indent
+    if after is not None and indentation(after) is not None:
+        return after.line, indent
+    return None
+
+
 def text_of(group: Sequence[Node], indent: str, renamed: Mapping[str, str]) -> list[str] | None:
     """The lines of statements that stand next to each other, indented anew and with names replaced; None if that cannot be done."""
     found: list[str] = []
@@ -87,7 +103,7 @@ def _text(node: Node, indent: str, renamed: Mapping[str, str]) -> list[str] | No
     lines = [line.rstrip("\r\n") for line in file.lines[node.line - 1 : node.end]]
     if not isinstance(statement, ast.stmt):
         return None
-    wanted = _renamed(statement, renamed)
+    wanted = meaning(node, renamed)
     whole = [statement] if not renamed else []
     if alone(node):
         fixed = _inside_strings(statement)
@@ -134,8 +150,10 @@ def _rename_tree(statement: ast.stmt, renamed: Mapping[str, str]) -> ast.stmt:
     return changed
 
 
-def _renamed(statement: ast.stmt, renamed: Mapping[str, str]) -> str:
-    return ast.dump(_rename_tree(statement, renamed) if renamed else statement)
+def meaning(node: Node, renamed: Mapping[str, str]) -> str:
+    """What a statement is with its names replaced, whatever its layout."""
+    assert isinstance(node.syntax, ast.stmt)
+    return ast.dump(_rename_tree(node.syntax, renamed) if renamed else node.syntax)
 
 
 def _means(lines: list[str], indent: str, wanted: str) -> bool:

@@ -12,6 +12,11 @@ from dataclasses import dataclass, field
 from rearview.propagate.match import Matching
 from rearview.propagate.tree import Node
 
+_OWN_BLOCK = 0.8
+"""What it counts that a block is the counterpart of the statement's, against a neighbour that stands in it."""
+_TOO_CLOSE = 0.7
+_NEIGHBOURS = 6
+
 
 @dataclass(slots=True)
 class Anchor:
@@ -81,19 +86,39 @@ class Spots:
         preceding = [one for one in reversed(block[: first.index]) if not one.nothing]
         following = [one for one in block[last.index + 1 :] if not one.nothing]
         owner = self._matching.old_of.get(first.owner) if first.owner else None
-        here = self._in_block(owner, first.field, preceding, following) if owner and first.field in owner.blocks else None
-        there = self._elsewhere(preceding, following, here)
-        if here is None and there is None:
-            return Nowhere(self._no_block(first))
-        if here is not None and (here.before or here.after or (not preceding and not following)):
-            if there is not None and _strength(there) > _strength(here) + 0.5:
-                return there
-            return here
-        if there is not None:
-            return there
+        votes = self._votes(preceding, following)
+        here = (owner, first.field) if owner and first.field in owner.blocks else None
         if here is not None:
-            return Nowhere("none of the statements around it has a counterpart", (here,))
-        return Nowhere(self._no_block(first))
+            votes[here] = votes.get(here, 0.0) + _OWN_BLOCK
+        ranked = sorted(votes.items(), key=lambda item: -item[1])
+        if not ranked:
+            return Nowhere(self._no_block(first))
+        (place, most), second = ranked[0], ranked[1][1] if len(ranked) > 1 else 0.0
+        spot = self._in_block(place[0], place[1], preceding, following)
+        spot.block = place == here
+        if second > _TOO_CLOSE * most:
+            other = self._in_block(*ranked[1][0], preceding, following)
+            return Nowhere("two places are about equally good", (spot, other))
+        if not spot.before and not spot.after and not self._empty(spot, preceding, following):
+            return Nowhere("none of the statements around it has a counterpart", (spot,))
+        return spot
+
+    def _votes(self, preceding: list[Node], following: list[Node]) -> dict[tuple[Node, str], float]:
+        """The blocks in which the counterparts of the neighbours stand, the near ones counting more."""
+        votes: dict[tuple[Node, str], float] = {}
+        for neighbours in (preceding, following):
+            for rank, one in enumerate(neighbours[:_NEIGHBOURS]):
+                other = self._matching.old_of.get(one)
+                if other is not None and other.owner is not None and other.field not in ("elif", "handlers", "cases"):
+                    place = (other.owner, other.field)
+                    votes[place] = votes.get(place, 0.0) + self._matching.likeness.of(one, other) / (1 + rank)
+        return votes
+
+    @staticmethod
+    def _empty(spot: Spot, preceding: list[Node], following: list[Node]) -> bool:
+        """Whether there is nothing in both blocks but it and calls for their own sake."""
+        calls = all(one.kind == "Expr" for one in (*preceding, *following))
+        return spot.block and calls and all(one.nothing for one in spot.siblings)
 
     def _no_block(self, node: Node) -> str:
         owner = node.owner
@@ -139,29 +164,6 @@ class Spots:
         inside = [other for other in images if other.owner is owner and other.field == name]
         return (max if last else min)(inside, key=lambda one: one.index, default=None)
 
-    def _elsewhere(self, preceding: list[Node], following: list[Node], here: Spot | None) -> Spot | None:
-        """A block that is not the counterpart, in which the neighbours stand."""
-        sides = []
-        for neighbours in (preceding, following):
-            apart, found = 0.0, None
-            for one in neighbours:
-                other = self._matching.old_of.get(one)
-                if other is not None:
-                    found = Anchor(one, other, apart, self._matching.likeness.of(one, other))
-                    break
-                apart += _distance(one)
-            sides.append(found)
-        before, after = sides
-        nearest = min([one for one in (before, after) if one], key=lambda one: (one.apart, -one.alike), default=None)
-        if nearest is None or nearest.old.owner is None:
-            return None
-        owner, name = nearest.old.owner, nearest.old.field
-        if (here and here.owner is owner and here.name == name) or name in ("elif", "handlers", "cases"):
-            return None
-        spot = self._in_block(owner, name, preceding, following)
-        spot.block = False
-        return spot
-
 
 def _lift(node: Node, owner: Node, name: str) -> Node | None:
     """The statement of a block that a node is or is in."""
@@ -180,7 +182,3 @@ def _distance(node: Node) -> float:
 def _docstring(block: list[Node]) -> int:
     """Where the first statement of a block may stand."""
     return 1 if block and block[0].nothing and not isinstance(block[0].syntax, ast.Pass) else 0
-
-
-def _strength(spot: Spot) -> float:
-    return sum(one.alike * (1 if one.near else 0.3) for one in (spot.before, spot.after) if one)

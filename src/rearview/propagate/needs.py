@@ -1,0 +1,182 @@
+"""What travels with a statement: imports, functions, classes and constants of its file, and temporaries that are assigned only for it.
+
+Knows what names are bound by. Must not know text. Pure.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rearview.instrument.calls import Calls
+from rearview.instrument.scopes import bound_by, of_own, read, root
+from rearview.propagate.names import Meaning, Names
+from rearview.propagate.tree import Node
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_FILLING = frozenset("append extend add update appendleft setdefault insert push put".split())
+_TEMPORARIES = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Import, ast.ImportFrom)
+_CONSTANT = (
+    ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.JoinedStr,
+    ast.FormattedValue, ast.Name, ast.Attribute, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context, ast.Subscript,
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Needs:
+    """What some statements need of their version that the old one does not have."""
+
+    module: list[Node] = field(default_factory=list)
+    """Statements of the module: imports, definitions, constants."""
+    temporaries: list[Node] = field(default_factory=list)
+    """Statements of the function that it is in."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    doubts: list[str] = field(default_factory=list)
+    missing: str | None = None
+    """A name that has no counterpart and cannot travel."""
+    names: set[str] = field(default_factory=set)
+    """Names that travel."""
+
+
+class Finding:
+    """Finds what a group of statements needs at a place of the old file (`old`: a statement or module that the place is in)."""
+
+    def __init__(self, names: Names, group: Sequence[Node], old: Node, matched: Callable[[Node], bool]) -> None:
+        self._names, self._group, self._old, self._matched = names, group, old, matched
+        self._inside = {one for node in group for one in (node, *node.below())}
+        self._module = old.file.module
+        self._calls = Calls(group[0].file.tree)
+
+    def find(self) -> Needs:
+        """Everything, or the first name that is missing."""
+        found = Needs()
+        pending: list[tuple[str, Node]] = [(name, self._group[0]) for name in sorted(self._reads(self._group))]
+        seen: set[str] = set()
+        while pending:
+            name, node = pending.pop(0)
+            if name in seen:
+                continue
+            seen.add(name)
+            meaning = self._meaning(name, node)
+            if meaning.name is not None:
+                if meaning.name != name:
+                    found.renamed[name] = meaning.name
+                if not meaning.sure:
+                    found.doubts.append(f"whether `{name}` is `{meaning.name}` there")
+                continue
+            carried = None if name in dir(builtins) else self._carry(name, node)
+            if carried is None:
+                found.missing = name
+                return found
+            found.names.add(name)
+            for one in carried:
+                home = found.module if one.owner is one.file.module and self._above(one) else found.temporaries
+                if one not in home:
+                    home.append(one)
+                    pending += [(needed, one) for needed in sorted(self._reads([one]))]
+        found.module.sort(key=lambda one: (not isinstance(one.syntax, ast.Import | ast.ImportFrom), one.line))
+        found.temporaries.sort(key=lambda one: one.line)
+        return found
+
+    def _meaning(self, name: str, node: Node) -> Meaning:
+        place = self._module if node.owner is node.file.module and node not in self._inside and self._above(node) else self._old
+        return self._names.meaning(name, node, place)
+
+    @staticmethod
+    def _above(node: Node) -> bool:
+        return isinstance(node.syntax, (*_DEFINITIONS, ast.Import, ast.ImportFrom)) or _constant(node.syntax)
+
+    @staticmethod
+    def _reads(nodes: Sequence[Node]) -> set[str]:
+        """Names that statements read from outside themselves."""
+        mine: set[str] = set()
+        found: set[str] = set()
+        for node in nodes:
+            found |= read([node.syntax]) - mine
+            mine |= {name for one in of_own([node.syntax]) for name in bound_by(one)}
+        return found - {name for node in nodes for name in _own(node)}
+
+    def _carry(self, name: str, node: Node) -> list[Node] | None:
+        """The statements that give a name its value, if they can travel."""
+        home = self._names.new.home(name, node)
+        if home is None:
+            return None
+        binders = [one for one in home.below() if one.function is home and _binds(one, name)]
+        top = [one for one in binders if one.owner is one.file.module]
+        if len(binders) == 1 and top and self._above(top[0]):
+            made = {one for node in of_own([top[0].syntax]) for one in bound_by(node)}
+            imports = isinstance(top[0].syntax, ast.Import | ast.ImportFrom)
+            return top if imports or not made & self._names.old.bound(self._module) else None
+        if home is not self._group[0].function or not binders:
+            return None
+        return self._temporaries(name, home, binders)
+
+    def _temporaries(self, name: str, home: Node, binders: list[Node]) -> list[Node] | None:
+        """All that binds or fills a name, if nothing that the old version has reads it."""
+        makers = [one for one in home.below() if one not in self._inside and (one in binders or _fills(one, name))]
+        if not all(isinstance(one.syntax, (*_TEMPORARIES, ast.Expr)) and not self._matched(one) for one in makers):
+            return None
+        others = [one for one in home.below() if one not in self._inside and one not in makers and name in one.words]
+        return None if any(self._matched(one) or not (self._logs(one) or _only_binds(one)) for one in others) else makers
+
+    def _logs(self, node: Node) -> bool:
+        """Whether a statement is another one that was added to look: it logs or prints."""
+        value = node.syntax.value if isinstance(node.syntax, ast.Expr) else None
+        if not isinstance(value, ast.Call):
+            return False
+        return self._calls.called(value) == "log" or (isinstance(value.func, ast.Name) and value.func.id in ("print", "log"))
+
+
+def _only_binds(node: Node) -> bool:
+    """Whether a statement is a temporary itself: whether it travels is asked when its own name is."""
+    return isinstance(node.syntax, ast.Assign | ast.AnnAssign) and all(isinstance(one, ast.Name) for one in _targets(node.syntax))
+
+
+def _targets(statement: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+
+
+def _own(node: Node) -> set[str]:
+    """Names that a statement binds before it reads them: targets of a loop or `with` around the rest."""
+    if not node.blocks:
+        return set()
+    return {name for one in of_own([node.syntax]) for name in bound_by(one)}
+
+
+def _binds(node: Node, name: str) -> bool:
+    statement = node.syntax
+    if isinstance(statement, _DEFINITIONS):
+        return statement.name == name
+    parts = [statement] if not node.blocks else _heads(statement)
+    return any(name in bound_by(one) for part in parts for one in of_own([part]))
+
+
+def _heads(statement: ast.AST) -> list[ast.AST]:
+    if isinstance(statement, ast.For | ast.AsyncFor):
+        return [statement.target]
+    if isinstance(statement, ast.With | ast.AsyncWith):
+        return [one.optional_vars for one in statement.items if one.optional_vars]
+    if isinstance(statement, ast.If | ast.While):
+        return [statement.test]
+    return [ast.Name(statement.name, ast.Store())] if isinstance(statement, ast.ExceptHandler) and statement.name else []
+
+
+def _fills(node: Node, name: str) -> bool:
+    """Whether a statement does nothing but change what a name holds: `losses.append(x)`, `table[k] = v`."""
+    statement = node.syntax
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        called = statement.value.func
+        return isinstance(called, ast.Attribute) and called.attr in _FILLING and root(called) == name
+    if isinstance(statement, ast.Assign | ast.AugAssign):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        return any(isinstance(one, ast.Attribute | ast.Subscript) and root(one) == name for one in targets)
+    return False
+
+
+def _constant(statement: ast.AST) -> bool:
+    """Whether a statement gives names a value that is written there."""
+    if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
+        return False
+    return all(isinstance(one, _CONSTANT) for one in ast.walk(statement.value))

@@ -1,0 +1,196 @@
+"""Placing a statement: where it goes, what travels with it, when it is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from rearview.propagate.place import Placed, Refused, propagate
+
+OLD = """\
+import torch
+
+
+def train(net, data, epochs):
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for epoch in range(epochs):
+        for x, y in data:
+            opt.zero_grad()
+            loss = net(x, y)
+            loss.backward()
+            opt.step()
+        print(epoch)
+    return net
+"""
+
+
+def placed(new: str, mark: str, old: str, lines: int = 1) -> Placed:
+    at = next(number for number, line in enumerate(new.splitlines(), 1) if mark in line)
+    found = propagate(new, at, at + lines - 1, old)
+    assert isinstance(found, Placed), found
+    return found
+
+
+def refused(new: str, mark: str, old: str) -> Refused:
+    at = next(number for number, line in enumerate(new.splitlines(), 1) if mark in line)
+    found = propagate(new, at, None, old)
+    assert isinstance(found, Refused), found
+    return found
+
+
+def with_lines(text: str, after: str, *lines: str) -> str:
+    rows = text.splitlines(keepends=True)
+    at = next(number for number, line in enumerate(rows) if after in line)
+    indent = rows[at][: len(rows[at]) - len(rows[at].lstrip())]
+    return "".join([*rows[: at + 1], *(indent + line + "\n" for line in lines), *rows[at + 1 :]])
+
+
+def test_between_its_neighbours() -> None:
+    new = with_lines(OLD, "loss = net", 'rv.log("loss", loss)')
+    found = placed(new, "rv.log", OLD.replace("0.1", "0.2"))
+    assert found.text == new.replace("0.1", "0.2")
+    assert found.certain
+    assert found.lines == (10, 10)
+    assert not found.renamed
+    assert not found.carried
+
+
+def test_a_renamed_variable() -> None:
+    old = OLD.replace("loss", "err")
+    found = placed(with_lines(OLD, "loss = net", 'rv.log("loss", loss.item())'), "rv.log", old)
+    assert found.renamed == {"loss": "err"}
+    assert found.text == with_lines(old, "err = net", 'rv.log("loss", err.item())')
+
+
+def test_a_name_in_an_f_string_is_renamed() -> None:
+    old = OLD.replace("loss", "err")
+    found = placed(with_lines(OLD, "loss = net", "rv.log(f'at {epoch}', f\"{loss:.3f}\")"), "rv.log", old)
+    assert "rv.log(f'at {epoch}', f\"{err:.3f}\")" in found.text
+
+
+def test_spelling_is_no_evidence() -> None:
+    """`losses` looks like `loss`, but nothing says that it is."""
+    old = OLD.replace("            loss = net(x, y)\n            loss.backward()\n", "            step(net)\n")
+    old = old.replace("print(epoch)", "losses = 1")
+    assert "`loss`" in refused(with_lines(OLD, "loss = net", 'rv.log("loss", loss)'), "rv.log", old).why
+
+
+def test_several_lines_and_several_statements() -> None:
+    new = with_lines(OLD, "loss = net", "rv.log(", '    "loss",', "    loss,", ")", 'rv.log("epoch", epoch)')
+    assert placed(new, "rv.log(", OLD, 4).text == new.replace('            rv.log("epoch", epoch)\n', "")
+    assert placed(new, "rv.log(", OLD, 5).text == new
+
+
+def test_a_new_import_travels() -> None:
+    new = with_lines(with_lines(OLD, "import torch", "import math"), "loss = net", 'rv.log("loss", math.exp(loss))')
+    found = placed(new, "rv.log", OLD)
+    assert found.carried == ("import math",)
+    assert "import math\n" in found.text
+    assert "import math" not in found.bare
+
+
+def test_one_name_of_an_import_of_many_travels() -> None:
+    new = with_lines(with_lines(OLD, "import torch", "from math import exp, floor as f"), "loss = net", 'rv.log("loss", f(loss))')
+    found = placed(new, "rv.log", OLD)
+    assert "\nfrom math import floor as f\n" in found.text
+    compile(found.text, "x", "exec")
+
+
+def test_a_new_helper_travels_with_what_it_needs() -> None:
+    helpers = "SCALE = 2\n\n\ndef inner(x):\n    return SCALE * x\n\n\n"
+    helpers += 'def norm(net):\n    """Its size."""\n    return inner(math.sqrt(net))\n\n\n'
+    new = "import math\n" + OLD.replace("def train", helpers + "def train")
+    found = placed(with_lines(new, "loss = net", 'rv.log("norm", norm(net))'), "rv.log", OLD)
+    for piece in ("import math", "SCALE = 2", "def inner(x):", "def norm(net):", '    """Its size."""'):
+        assert piece in found.text
+    assert found.text.index("def norm") < found.text.index("def train")
+
+
+def test_a_new_temporary_travels() -> None:
+    new = with_lines(OLD, "loss = net", "size = loss.abs()", 'rv.log("size", size)')
+    found = placed(new, "rv.log", OLD)
+    assert found.text == new
+    assert found.carried == ("size = loss.abs()",)
+
+
+def test_a_temporary_made_elsewhere_goes_to_its_own_place() -> None:
+    new = with_lines(with_lines(OLD, "for epoch in", "    begun = clock()"), "opt.step()", 'rv.log("took", clock() - begun)')
+    new = new.replace("import torch\n", "import torch\nfrom time import time as clock\n")
+    found = placed(new, "rv.log", OLD)
+    assert found.text.index("begun = clock()") < found.text.index("for x, y")
+
+
+def test_a_temporary_that_the_program_reads_does_not_travel() -> None:
+    new = with_lines(OLD, "loss = net", "scale = f(x)", 'rv.log("scale", scale)').replace("loss.backward()", "loss.backward(scale)")
+    assert "`scale`" in refused(new, "rv.log", OLD).why
+
+
+@pytest.mark.parametrize("around", ["if epoch % 10 == 0:", "with torch.no_grad():", "for p in net.parameters():"])
+def test_a_block_around_nothing_else_travels(around: str) -> None:
+    new = with_lines(OLD, "loss = net", around, '    rv.log("loss", loss)')
+    assert placed(new, "rv.log", OLD).text == new
+
+
+def test_a_block_with_other_new_code_does_not() -> None:
+    new = with_lines(OLD, "loss = net", "if epoch % 10 == 0:", "    opt.reset()", '    rv.log("loss", loss)')
+    assert "block" in refused(new, "rv.log", OLD).why
+
+
+def test_a_function_called_from_the_loop() -> None:
+    old = OLD + "\n\ndef evaluate(net, data):\n    total = 0\n    for x, y in data:\n        total += net(x, y)\n    return total\n"
+    new = with_lines(old, "total += net", 'rv.log("total", total)').replace("0.1", "0.3")
+    assert placed(new, "rv.log", old).text == with_lines(old, "total += net", 'rv.log("total", total)')
+
+
+def test_a_method() -> None:
+    old = "class Trainer:\n    def fit(self):\n        for x in self.data:\n            self.step(x)\n"
+    new = with_lines(old, "self.step", 'rv.log("n", self.count)').replace("self.data", "self.rows")
+    assert placed(new, "rv.log", old).text == with_lines(old, "self.step", 'rv.log("n", self.count)')
+
+
+def test_what_is_there_already_is_not_added() -> None:
+    new = with_lines(OLD, "loss = net", 'rv.log("loss", loss)')
+    found = placed(new, "rv.log", new.replace("0.1", "0.2"))
+    assert found.text == new.replace("0.1", "0.2")
+    assert found.lines == ()
+    assert "already" in found.why
+
+
+def test_a_missing_name_is_said() -> None:
+    new = OLD.replace("data, epochs", "data, epochs, criterion").replace("net(x, y)", "criterion(net(x), y)")
+    new = with_lines(new, "loss.backward", 'rv.log("c", criterion)')
+    assert refused(new, "rv.log", OLD).why == "this version has no `criterion`"
+
+
+def test_a_function_without_counterpart() -> None:
+    new = OLD + "\n\ndef evaluate(net):\n    value = net.test()\n    rv.log('value', value)\n    return value\n"
+    assert "evaluate" in refused(new, "rv.log", OLD).why
+
+
+def test_a_version_that_is_no_program() -> None:
+    assert "cannot be read" in refused(OLD, "loss = net", "def f(:\n").why
+    assert "no statement" in refused("# only this\n", "only", OLD).why
+
+
+def test_a_block_on_one_line_is_left_alone() -> None:
+    old = "for x in data: step(x)\n"
+    new = "for x in data:\n    step(x)\n    rv.log('x', x)\n"
+    assert "shares a line" in refused(new, "rv.log", old).why
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_line_endings_tabs_and_a_missing_last_one_are_kept(ending: str) -> None:
+    old = "def f(x):\n\ty = g(x)   # why\n\n\treturn y".replace("\n", ending)
+    new = "def f(x):\n    y = g(x)\n    rv.log('y', y)\n    return y\n"
+    found = placed(new, "rv.log", old)
+    assert found.text == f"def f(x):{ending}\ty = g(x)   # why{ending}\trv.log('y', y){ending}{ending}\treturn y"
+
+
+def test_at_the_end_of_a_file_without_a_last_line_end() -> None:
+    found = placed("a = f()\nrv.log('a', a)\n", "rv.log", "a = f()")
+    assert found.text == "a = f()\nrv.log('a', a)"
+
+
+def test_a_string_of_several_lines_keeps_its_lines() -> None:
+    old = "if go:\n    a = f()\n    b = g()\n"
+    new = 'if go:\n        a = f()\n        rv.log("a", """x\n  y""" + a)\n        b = g()\n'
+    assert placed(new, "rv.log", old, 2).text == 'if go:\n    a = f()\n    rv.log("a", """x\n  y""" + a)\n    b = g()\n'
