@@ -24,6 +24,7 @@ EXAMPLES: dict[str, tuple[str, Any, str, Any, str, Any]] = {
     "risk": ("60", 60.0, "5", 5.0, "soon", "0"),
     "keep": ("newest:3", "newest:3", '"peak-and-end"', "peak-and-end", "most", "3"),
     "peak": ("max:acc", "max:acc", '"min:loss"', "min:loss", "acc", "1"),
+    "volatile": ("t0, speed", ("t0", "speed"), '["t0"]', ("t0",), "", '"t0"'),
     "query_timeout": ("2.5", 2.5, "3", 3.0, "soon", "-1"),
 }
 
@@ -54,7 +55,7 @@ def test_precedence(tmp_path: Path, name: str) -> None:
     assert found.origin(name) == setting.env
 
 
-@pytest.mark.parametrize("name", sorted(set(EXAMPLES) - {"include", "exclude"}))
+@pytest.mark.parametrize("name", sorted(set(EXAMPLES) - {"include", "exclude", "volatile"}))
 def test_wrong_texts(name: str) -> None:
     (setting,) = [setting for setting in config.SETTINGS if setting.name == name]
     with pytest.raises(ConfigError) as raised:

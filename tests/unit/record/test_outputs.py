@@ -168,6 +168,7 @@ def test_the_fact_says_each_file_once_with_its_size_before(store: Store) -> None
     written.files.clear()
     written.removed.clear()
     written.made.clear()
+    written.read_back.clear()
     with open(store.project / "older.csv", "a") as file:
         file.write("6")
     known: dict[str, int] = {}
