@@ -46,8 +46,6 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     """
     if given["forget"]:
         ctx.exit(_forget(given["names"], given["run_ref"]))
-    if given["device"] is not None:
-        raise UsageError("--device cpu is not supported yet: replay the run on a machine with a device of the kind it had")
     if given["as_json"] and not (given["yes"] or given["dry_run"]):
         raise UsageError("--json asks nobody: add --yes to run the plan, or --dry-run to see it")
     ctx.exit(_replay(given))
@@ -100,7 +98,7 @@ def _ask(given: dict[str, Any]) -> Any:
         raise UsageError("--as and --before go with --at FILE:LINE")
     return Ask(
         names=names, run=given["run_ref"], where=given["where"], only=given["only"], at=at, from_start=given["from_start"],
-        workers=given["workers"], isolate=given["isolate"],
+        workers=given["workers"], isolate=given["isolate"], device=given["device"],
     )  # fmt: skip
 
 

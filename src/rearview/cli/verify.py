@@ -18,6 +18,7 @@ from rearview.errors import EXIT_DIFFERENCES, EXIT_INTERRUPTED, EXIT_OK, UsageEr
 @click.option("--only", metavar="PLACES", help='Only these iterations of the main loop, e.g. "epoch=10..20".')
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="At most so many at a time; else what memory and cores allow.")
 @click.option("--from-start", is_flag=True, help="From the program's start instead of from checkpoints.")
+@click.option("--device", type=click.Choice(["cpu"]), help="Replay a run of a GPU without one.")
 @options.as_json
 @options.color
 @click.pass_context
@@ -37,7 +38,7 @@ def _verify(given: dict[str, Any]) -> int:
     from rearview.replay import asking, preparing, sandbox_scratch
     from rearview.replay.query import Ask
 
-    ask = Ask(only=given["only"], workers=given["workers"], from_start=given["from_start"])
+    ask = Ask(only=given["only"], workers=given["workers"], from_start=given["from_start"], device=given["device"])
     with opening.catalog() as catalog:
         store = catalog.store
         run = catalog.run(given["run_ref"] or "last")

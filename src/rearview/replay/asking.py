@@ -104,7 +104,7 @@ def climb(prepared: Prepared, offer: Offer, show: Show | None = None) -> Answer:
 def replay(
     *names: str, where: str | None = None, run: str | None = None, only: str | None = None, at: str | None = None,
     expression: str | None = None, before: bool = False, workers: int | None = None, from_start: bool = False, isolate: bool = False,
-    store: Store | None = None,
+    device: str | None = None, store: Store | None = None,
 ) -> list[str]:  # fmt: skip
     """Fill the columns of names, or of every virtual one, and give those names. Calling it is the agreement to its plan.
 
@@ -118,7 +118,7 @@ def replay(
     here = store or layout.locate(Path.cwd())
     ask = Ask(
         names=() if at is not None else names, run=run, where=where, only=only, at=_placed(at, expression, names, before),
-        workers=workers, from_start=from_start, isolate=isolate,
+        workers=workers, from_start=from_start, isolate=isolate, device=device,
     )  # fmt: skip
     with Catalog(here, timeout_s=config.load(here.project)["query_timeout"]) as catalog:
         prospect = look(catalog, ask)

@@ -53,6 +53,7 @@ class Task:
     isolate: bool = False
     threads: int | None = None
     rates: Rates = field(default_factory=Rates)
+    device: str | None = None
     until: dict[str, Any] | None = None
     """The last record of a run that was killed."""
     error: str = ""
@@ -180,7 +181,7 @@ class _Conducting:
             start=stretch.start.name if stretch.start is not None else None, first=stretch.first, last=stretch.last,
             to_end=stretch.to_end, prefix=stretch.prefix, skip=stretch.skip, runs_inside=stretch.runs_inside,
             lost=tuple(sorted(task.need.lost)) if stretch.skip else (),
-            until=task.until if stretch.until else None, probes=task.probes, isolate=task.isolate, threads=task.threads,
+            until=task.until if stretch.until else None, probes=task.probes, isolate=task.isolate, threads=task.threads, device=task.device,
         )  # fmt: skip
 
     def _look(self) -> None:

@@ -6,6 +6,7 @@ keeps the recorded number of threads, because it changes bits.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -155,6 +156,19 @@ def _devices(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[Differ
         sentence = "the run used a GPU without deterministic algorithms: not even the same device gives the same bits"
         found.append(Difference("determinism", False, None, False, sentence))
     return found
+
+
+def devices_of(recorded: Mapping[str, Any]) -> list[str]:
+    """The GPUs that a run used."""
+    return [str(one) for one in (recorded.get("torch") or {}).get("devices") or ()]
+
+
+def lacks_gpu(recorded: Mapping[str, Any]) -> bool:
+    """Whether a run used a GPU and this machine surely has none. Asks no library: that would begin to use it."""
+    return bool(devices_of(recorded)) and sys.platform == "linux" and not any(map(os.path.exists, _GPU_NODES))
+
+
+_GPU_NODES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd", "/dev/dxg", "/dev/dri/renderD128")
 
 
 def _hash_seed(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:

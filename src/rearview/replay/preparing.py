@@ -76,6 +76,7 @@ class Prepared:
     """Name -> the variables that its statements read."""
     workers: int = 1
     isolate: bool = False
+    device: str | None = None
     environ: dict[str, str] = field(default_factory=dict)
     until: dict[str, Any] | None = None
     """The last record of a run that was killed."""
@@ -101,7 +102,7 @@ class Prepared:
         return Task(
             run=self.run.run, store=self.store, project=self.project, program=self._program(version), history=self.history,
             need=self.need, plan=self.plan, recorded_version=recorded, version=version, probes=probes, isolate=self.isolate,
-            threads=self.threads, rates=self.rates, until=self.until,
+            threads=self.threads, rates=self.rates, until=self.until, device=self.device,
             error=self.run.detail if self.run.status == "failed" and self.until is None else "",
         )  # fmt: skip
 
@@ -170,7 +171,7 @@ def _base(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepared:
     threads = where.threads_of(known.environment)
     return Prepared(
         run, None, store, project, known, timeline, Need(), Plan(scans.RESUME), _rates(store, run, timeline), threads,
-        notes=damaged, workers=ask.workers or capacity(timeline, threads), isolate=ask.isolate,
+        notes=damaged, workers=ask.workers or capacity(timeline, threads), isolate=ask.isolate, device=ask.device,
         until=known_to.until if known_to is not None else None, cut_states=known_to.inside if known_to is not None else frozenset(),
     )  # fmt: skip
 
@@ -193,6 +194,13 @@ def _equip(made: Prepared) -> None:
     made.variables = said
     differ = where.differences(known.environment, _here(known, made.environ))
     made.environment, made.inexact = [one.sentence for one in differ], [one.sentence for one in differ if not one.exact]
+    if made.device is not None and (then := where.devices_of(known.environment)):
+        made.inexact.insert(0, f"the run used {', '.join(then)} and is replayed on the processor")
+    elif where.lacks_gpu(known.environment):
+        raise UsageError(
+            f"run {made.run.run} used {', '.join(where.devices_of(known.environment))}, and this machine has no GPU: add --device cpu, "
+            "and its values are compared as close"
+        )
     kept = protection.forecast(store, project, folder_of(project, known.facts), written(project, known))
     made.protected, made.unprotected = kept.protected, kept.unprotected
     sources = read.files(store, VersionId(str(known.version)))

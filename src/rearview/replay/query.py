@@ -47,6 +47,8 @@ class Ask:
     from_start: bool = False
     workers: int | None = None
     isolate: bool = False
+    device: str | None = None
+    """`cpu`: a run of a GPU is replayed without one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,8 @@ class Unit:
     isolate: bool = False
     """Put generators and touched state back after each probe."""
     threads: int | None = None
+    device: str | None = None
+    """`cpu`: what was on a GPU goes there."""
 
 
 def write(path: Path, unit: Unit) -> None:

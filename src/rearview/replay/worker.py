@@ -16,7 +16,7 @@ from rearview.instrument.rewrite import Span
 from rearview.model import RunId
 from rearview.record import firsts, lifecycle, past, recorded_code, source
 from rearview.record.past import facts_in
-from rearview.replay import sandbox, sandbox_files, units
+from rearview.replay import device, sandbox, sandbox_files, units
 from rearview.replay.replayer import Stage, read_manifest
 from rearview.replay.sandbox import Spec
 from rearview.replay.units import Unit
@@ -39,6 +39,8 @@ def enter(code: Callable[[], Any]) -> Callable[[str], str]:
     laid_out = sandbox_files.lay_out(store, spec, protection, known, None if start is None else start.files)
     project = Path(protection.inside(os.path.realpath(unit.project), spec.project))
     _rewrite(unit, project)
+    if unit.device is not None:
+        device.use_cpu()
     put_streams_back(first_streams(store, unit.run))
     place = int(known.facts.get("place") or 0)
     lifecycle.stage = Stage(unit, place, laid_out, lambda: _from_elsewhere(code()))

@@ -30,7 +30,7 @@ def test_the_file_has_the_fields_of_the_format(tmp_path: Path) -> None:
     facts = json.loads((tmp_path / units.FILE).read_text())
     assert set(facts) == {
         "schema", "replay", "number", "run", "store", "project", "version", "recorded_version", "scratch", "start", "first", "last",
-        "to_end", "prefix", "skip", "runs_inside", "lost", "until", "probes", "isolate", "threads",
+        "to_end", "prefix", "skip", "runs_inside", "lost", "until", "probes", "isolate", "threads", "device",
     }  # fmt: skip
     assert facts["first"] == [0, 4]
 

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rearview.errors import RearviewError
+from rearview.state import devices
 from rearview.state.buffers import memory_at
 from rearview.state.put.kind import ABSENT
 
@@ -149,9 +150,9 @@ def _device(plan: Plan, users: list[tuple[int, str]]) -> str:
     for number, kind in users:
         payload = plan.nodes[number][1]
         if kind == "storage":
-            return str(plan.plain(payload[1]))
+            return devices.here(str(plan.plain(payload[1])))
         if kind in _TENSORS:
-            return str(plan.plain(plan.nodes[payload[1]][1][1]))
+            return devices.here(str(plan.plain(plan.nodes[payload[1]][1][1])))
     return "cpu"
 
 
@@ -192,7 +193,7 @@ def _unavailable(plan: Plan, memory: int, target: Target) -> str | None:
     if size != target.nbytes:
         return f"its bytes are {size} instead of {target.nbytes}"
     if target.key is None and target.device.startswith("cuda") and not sys.modules["torch"].cuda.is_available():
-        return f"it was on {target.device}, which this machine does not have"
+        return f"it was on {target.device}, which this machine does not have"  # a replay maps it: `replay --device cpu`
     return None
 
 

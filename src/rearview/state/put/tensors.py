@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rearview.state import devices
 from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs
 from rearview.state.put.objects import adopt
 from rearview.state.take.tensors import CONJ, HISTORY, NEG, REQUIRES_GRAD, UNKNOWN
@@ -33,7 +34,7 @@ def small_value(parts: Sequence[Any]) -> Any:
     name, *rest = parts
     if name == "Size":
         return torch.Size(rest)
-    return torch.device(rest[0]) if name == "device" else getattr(torch, rest[0])
+    return torch.device(devices.here(rest[0])) if name == "device" else getattr(torch, rest[0])
 
 
 class Layout:
@@ -44,7 +45,7 @@ class Layout:
     def __init__(self, parts: Sequence[Any]) -> None:
         dims = parts[2]
         self.dtype = getattr(torch_(), parts[0])
-        self.device = parts[1]
+        self.device = devices.here(parts[1])
         self.shape = tuple(parts[3 : 3 + dims])
         self.strides = tuple(parts[3 + dims :])
 
@@ -121,7 +122,7 @@ class Tensor(InPlace):
             return None
         if not _fits(plan, payload[0], live) or not _strided(live) or live.is_conj() or live.is_neg():
             return None
-        if live.device.type != str(plan.plain(plan.nodes[payload[1]][1][1])).partition(":")[0]:
+        if live.device.type != devices.here(str(plan.plain(plan.nodes[payload[1]][1][1]))).partition(":")[0]:
             return None
         grad = live.grad
         return [*_attributes(payload[5], live), *([(payload[4], grad)] if grad is not None else [])]
@@ -261,6 +262,7 @@ class Lazy(Kind):
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
         kind, dtype, device, requires_grad = (job.made[number] for number in payload[:4])
+        device = devices.here(str(device))
         if live is not ABSENT:
             if type(live) is not kind:
                 live.grad = None
@@ -288,13 +290,16 @@ class Generator(InPlace):
     """A generator, put back after everything else."""
 
     def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
-        same = type(live) is torch_().Generator and str(live.device) == plan.plain(payload[0])
+        same = type(live) is torch_().Generator and str(live.device) == devices.here(plan.plain(payload[0]))
         return () if same else None
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
-        return torch_().Generator(job.plain(payload[0])) if live is ABSENT else live
+        return torch_().Generator(devices.here(job.plain(payload[0]))) if live is ABSENT else live
 
     def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
+        recorded = job.plain(payload[0])
+        if devices.here(recorded) != recorded:
+            return  # a generator of one device cannot go on where that of another was
         state = torch_().frombuffer(bytearray(job.plain(payload[1])), dtype=torch_().uint8)
         job.at_last(lambda: made.set_state(state))
 
