@@ -9,6 +9,8 @@ from collections import Counter
 
 from rearview.propagate.tree import File, Node
 
+_BLURRED = 0.97
+"""For statements that are the same but for variables that only one version has."""
 _KINDRED = ({"Assign", "AugAssign", "Expr"}, {"Return", "Expr"}, {"Return", "Assign"}, {"For", "While"}, {"If", "Elif"})
 
 
@@ -17,6 +19,8 @@ class Likeness:
 
     def __init__(self, new: File, old: File) -> None:
         self._known: dict[tuple[int, int], float] = {}
+        self._blurred: dict[Node, str] = {}
+        self._files = new, old
         self._only_new, self._only_old = _identifiers(new), _identifiers(old)
         both = self._only_new & self._only_old
         self._only_new -= both
@@ -52,12 +56,22 @@ class Likeness:
         """How alike two statements are without what is in their blocks."""
         if new.head == old.head:
             return 1.0
+        if self.blurred(new) == self.blurred(old):
+            return _BLURRED
         words = self._words(new.words, old.words)
         mine, theirs = new.handles, old.handles
         if not mine or not theirs:
             return words
         shared = len(mine & theirs) / max(len(mine), len(theirs))
         return 0.7 * words + 0.3 * shared
+
+    def blurred(self, node: Node) -> str:
+        """The text of a statement without its blocks, variables that only its version has all alike."""
+        known = self._blurred.get(node)
+        if known is None:
+            unknown = self._only_new if node.file is self._files[0] else self._only_old
+            known = self._blurred[node] = node.blurred(unknown) if unknown else node.head
+        return known
 
     def _words(self, new: Counter[str], old: Counter[str]) -> float:
         if not new or not old:

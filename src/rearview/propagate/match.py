@@ -64,13 +64,24 @@ class Matching:
 
     def _hint(self) -> None:
         """What is surely the same, wherever it stands."""
-        ways: list[Callable[[Node], Hashable]] = [_loop_name(self.new), _definition, _text]
-        old_ways: list[Callable[[Node], Hashable]] = [_loop_name(self.old), _definition, _text]
+        ways: list[Callable[[Node], Hashable]] = [_loop_name(self.new), _definition, _text, self._blurred]
+        old_ways: list[Callable[[Node], Hashable]] = [_loop_name(self.old), _definition, _text, self._blurred]
         for way, old_way in zip(ways, old_ways, strict=True):
             for new, old in _once_each(self.new.nodes, self.old.nodes, way, old_way):
                 if new not in self._hints and old not in self._hinted:
                     self._hints[new] = old
                     self._hinted[old] = new
+
+    def _blur(self, node: Node) -> Hashable:
+        """All of a statement, with variables that only one version has all alike."""
+        inner = [(name, [self._blur(one) for one in block if not one.nothing]) for name, block in node.blocks.items()]
+        return self.likeness.blurred(node), repr(inner)
+
+    def _blurred(self, node: Node) -> Hashable:
+        if node.blocks or node.nothing:
+            return None
+        text = self.likeness.blurred(node)
+        return text if len(text.replace("?", "")) >= _SAYS_ENOUGH + 6 else None
 
     def _align(self, new: Node, old: Node) -> None:
         """Two statements are the same one: so are, block by block, those inside them."""
@@ -97,7 +108,7 @@ class Matching:
         old = [one for one in old if one not in self._hinted and one not in self.new_of]
         if not new or not old:
             return
-        for way in (_key, _about):
+        for way in (_key, self._blur, _about):
             if way is _about and len(new) * len(old) <= _LARGEST_TABLE:
                 break
             found = list(_once_each(new, old, way, way))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from rearview.instrument.calls import check
 from rearview.instrument.scopes import bound_by, read
+from rearview.propagate.certain import reasons
 from rearview.propagate.choose import choose
 from rearview.propagate.match import Matching
 from rearview.propagate.names import Names
@@ -102,19 +103,23 @@ class _Placing:
         spot = self._spots.find(self._group)
         if isinstance(spot, Nowhere):
             return Refused(spot.why, tuple(one.line for one in spot.spots))
+        refusal = spot.refusal()
+        if refusal:
+            return Refused(refusal, (spot.line,))
         needs = Finding(self._names, self._group, _inside(spot), self._surely_matched).find()
         if needs.missing is not None:
             return Refused(f"this version has no `{needs.missing}`", (spot.line,))
         lost = self._lost_attribute()
         if lost:
             return Refused(f"this version has no `{lost}`", (spot.line,))
-        choose(spot, self._group, {needs.renamed.get(name, name) for name in read([node.syntax for node in self._group])})
+        one = choose(spot, self._group, {needs.renamed.get(name, name) for name in read([node.syntax for node in self._group])})
         there = self._already(spot, needs.renamed)
         if there is not None:
             return Placed(self._old.mark + self._old.text, (), True, f"it is there already, in line {there}", needs.renamed, bare="")
+        if not one:
+            return Refused("two places are equally good", (spot.siblings[spot.low].line, spot.siblings[spot.high - 1].end + 1))
         doubts = [*spot.doubts, *needs.doubts]
-        if not spot.block:
-            doubts.append("the block around it is another one")
+        doubts += reasons(self._matching, spot, self._group)
         return self._text(spot, needs, doubts, wrapped)
 
     def _wrap(self) -> list[str]:
@@ -204,8 +209,7 @@ class _Placing:
         spot = self._spots.find([node])
         if isinstance(spot, Nowhere) or not spot.block:
             return None
-        choose(spot, [node], read([node.syntax]))
-        at = line_of(spot)
+        at = line_of(spot) if choose(spot, [node], read([node.syntax])) else None
         lines = text_of([node], at[1], renamed) if at and not spot.doubts else None
         return Insertion(at[0], tuple(lines)) if at and lines is not None else None
 

@@ -14,7 +14,9 @@ from rearview.propagate.tree import Node
 
 _OWN_BLOCK = 0.8
 """What it counts that a block is the counterpart of the statement's, against a neighbour that stands in it."""
-_TOO_CLOSE = 0.7
+_TOO_CLOSE = 0.65
+_WRAPPED, _UNWRAPPED = 0.3, 0.4
+"""How alike a neighbour counts that stands in a block of its own in the old version, or in the new one."""
 _NEIGHBOURS = 6
 
 
@@ -51,6 +53,18 @@ class Spot:
     block: bool
     """Whether the block is the counterpart of the statement's block."""
     doubts: list[str] = field(default_factory=list)
+
+    def refusal(self) -> str | None:
+        """Why it is not enough of a place."""
+        near = [one for one in (self.before, self.after) if one and one.near]
+        if not self.block:
+            if not near or (self.low < self.high and not (self.before and self.before.near)):
+                return "the block around it has no counterpart, and the statements around it stand elsewhere"
+        elif self.low < self.high and not near and (self.before or self.after):
+            return "the statements next to it have no counterpart"
+        if any(one.alike == _WRAPPED for one in near):
+            return "a statement next to it stands in a block of its own in this version"
+        return None
 
     @property
     def siblings(self) -> list[Node]:
@@ -151,10 +165,10 @@ class Spots:
             other = self._matching.old_of.get(one)
             lifted = _lift(other, owner, name) if other else None
             if lifted is not None and other is not None:
-                return Anchor(one, lifted, apart, self._matching.likeness.of(one, other) if lifted is other else 0.3)
+                return Anchor(one, lifted, apart, self._matching.likeness.of(one, other) if lifted is other else _WRAPPED)
             inner = self._unwrapped(one, owner, name, last) if other is None else None
             if inner is not None:
-                return Anchor(one, inner, apart + 0.5, 0.3)
+                return Anchor(one, inner, apart + 0.5, _UNWRAPPED)
             apart += _distance(one)
         return None
 

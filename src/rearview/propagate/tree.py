@@ -18,6 +18,7 @@ from rearview.instrument.place_at import lines_of
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _BLOCKS = ("body", "orelse", "finalbody")
+_VARIABLE = re.compile(r"(?<![\w.])[^\W\d]\w*")
 _SPACE = re.compile(r"\s+")
 _LAST_COMMA = re.compile(r",(?=[)\]}])")
 _KINDS: dict[type[ast.AST], str] = {
@@ -107,6 +108,10 @@ class Node:
     def head(self) -> str:
         """Its own text without what is in its blocks, whatever the layout."""
         return self.kind + ":" + "|".join(self.file.plain(one) for one in head_of(self.syntax))
+
+    def blurred(self, unknown: set[str]) -> str:
+        """As `head`, with variables that only one of the versions has all alike."""
+        return self.kind + ":" + "|".join(self.file.plain(one, unknown) for one in head_of(self.syntax))
 
     @cached_property
     def key(self) -> int:
@@ -201,12 +206,13 @@ class File:
             self.nodes.append(node)
             self._fill(node)
 
-    def plain(self, node: ast.AST) -> str:
-        """The text of a node without its layout: white space, kind of quotes, last commas."""
-        if not hasattr(node, "end_lineno") or getattr(node, "lineno", None) is None:
-            return ast.dump(node)
-        text = _SPACE.sub("", self.segment(node)).replace("'", '"')
-        return _LAST_COMMA.sub("", text)
+    def plain(self, node: ast.AST, unknown: frozenset[str] | set[str] = frozenset()) -> str:
+        """The text of a node without its layout: white space, kind of quotes, last commas. Unknown variables are all alike."""
+        located = hasattr(node, "end_lineno") and getattr(node, "lineno", None) is not None
+        text = self.segment(node) if located else ast.unparse(node)
+        if unknown:
+            text = _VARIABLE.sub(lambda found: "?" if found[0] in unknown else found[0], text)
+        return _LAST_COMMA.sub("", _SPACE.sub("", text).replace("'", '"'))
 
     def segment(self, node: ast.AST) -> str:
         """The text of a node."""

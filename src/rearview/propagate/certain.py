@@ -1,0 +1,52 @@
+"""When a place is certain, and what is doubtful about it otherwise.
+
+A log statement may have been moved by its author between two versions that are alike all around it: nothing tells. The less a function
+was changed, the less likely that is, so that only a place in a function that is nearly the same is certain. Pure.
+"""
+
+from __future__ import annotations
+
+from rearview.propagate.match import Matching
+from rearview.propagate.spots import Anchor, Spot
+from rearview.propagate.tree import Node
+
+_SAME = 0.9
+_AGREEMENT = 0.8
+
+
+def reasons(matching: Matching, spot: Spot, group: list[Node]) -> list[str]:
+    """What is doubtful about a place."""
+    found = []
+    if not spot.block:
+        found.append("the block around it is another one")
+    first, last = group[0], group[-1]
+    preceding = any(not one.nothing for one in first.siblings[: first.index])
+    following = any(not one.nothing for one in first.siblings[last.index + 1 :])
+    if not _side(spot.before, preceding) or not _side(spot.after, following):
+        found.append("a statement next to it was changed")
+    if agreement(matching, group[0]) < _AGREEMENT:
+        found.append("much around it was changed")
+    return found
+
+
+def _side(anchor: Anchor | None, has_neighbour: bool) -> bool:
+    if anchor is None:
+        return not has_neighbour
+    return anchor.near and anchor.alike >= _SAME
+
+
+def agreement(matching: Matching, node: Node) -> float:
+    """How much of the function around a statement is the same in both versions."""
+    home = node.function
+    other = matching.old_of.get(home)
+    if other is None:
+        return 0.0
+    mine, theirs = _statements(home), _statements(other)
+    same = sum(1 for one in mine if (image := matching.old_of.get(one)) is not None and image.head == one.head)
+    back = sum(1 for one in theirs if (image := matching.new_of.get(one)) is not None and image.head == one.head)
+    return (same + back) / (len(mine) + len(theirs)) if mine or theirs else 1.0
+
+
+def _statements(home: Node) -> list[Node]:
+    """The statements of a function that do something of its own; calls for their own sake may be log statements."""
+    return [one for one in home.below() if one.function is home and not one.nothing and one.kind not in ("Expr", "FunctionDef", "ClassDef")]
