@@ -16,7 +16,8 @@ NAMES = ["alpha", "beta", "gamma", "delta", "omega", "sigma"]
 
 def expression(chance: random.Random, known: list[str]) -> str:
     one = chance.choice(known)
-    return chance.choice([f"{one} + {chance.randrange(90)}", f"work({one}, {chance.choice(known)})", f"{one}.size[{chance.randrange(9)}]", f"model({one})"])
+    number = chance.randrange(90)
+    return chance.choice([f"{one} + {number}", f"work({one}, {chance.choice(known)})", f"{one}.size[{number}]", f"model({one})"])
 
 
 def block(chance: random.Random, known: list[str], depth: int) -> list[str]:

@@ -21,10 +21,7 @@ class Likeness:
         self._known: dict[tuple[int, int], float] = {}
         self._blurred: dict[Node, str] = {}
         self._files = new, old
-        self._only_new, self._only_old = _identifiers(new), _identifiers(old)
-        both = self._only_new & self._only_old
-        self._only_new -= both
-        self._only_old -= both
+        self._only_new, self._only_old = new.names - old.names, old.names - new.names
 
     def of(self, new: Node, old: Node) -> float:
         """How alike two statements are, all that is in them included."""
@@ -90,9 +87,3 @@ def dice(new: frozenset[int], old: frozenset[int]) -> float:
 def _shared(new: Counter[str], old: Counter[str]) -> float:
     total = new.total() + old.total()
     return 2 * sum((new & old).values()) / total if total else 0.0
-
-
-def _identifiers(file: File) -> set[str]:
-    import ast
-
-    return {node.id for node in ast.walk(file.tree) if isinstance(node, ast.Name)}

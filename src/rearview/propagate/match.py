@@ -263,6 +263,8 @@ def _definition(node: Node) -> Hashable:
 
 def _loop_name(file: File) -> Callable[[Node], Hashable]:
     """The name of an `rv.loop`, with the function that it is in."""
+    if "loop" not in file.text:
+        return lambda _: None
     calls = Calls(file.tree)
 
     def way(node: Node) -> Hashable:

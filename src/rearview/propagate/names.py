@@ -33,7 +33,7 @@ class Scopes:
         if known is None:
             known = self._bound[id(scope)] = bound(scope.syntax)
             if scope.owner is None:  # what functions declare global is the module's
-                known.update(name for node in ast.walk(scope.syntax) if isinstance(node, ast.Global) for name in node.names)
+                known.update(self.file.globals)
         return known
 
     def chain(self, node: Node) -> Iterator[Node]:
@@ -64,9 +64,7 @@ class Names:
     def __init__(self, matching: Matching) -> None:
         self._matching = matching
         self.new, self.old = Scopes(matching.new), Scopes(matching.old)
-        self._star = any(
-            isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for file in (matching.old,) for node in ast.walk(file.tree)
-        )
+        self._star = matching.old.imports_all
 
     def meaning(self, name: str, new: Node, old: Node) -> Meaning:
         """What a name read by a statement of the new file is called at a place of the old one (`old`: what the place is in)."""

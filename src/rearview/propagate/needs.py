@@ -47,7 +47,6 @@ class Finding:
         self._names, self._group, self._old, self._matched = names, group, old, matched
         self._inside = {one for node in group for one in (node, *node.below())}
         self._module = old.file.module
-        self._calls = Calls(group[0].file.tree)
 
     def find(self) -> Needs:
         """Everything, or the first name that is missing."""
@@ -126,7 +125,7 @@ class Finding:
         value = node.syntax.value if isinstance(node.syntax, ast.Expr) else None
         if not isinstance(value, ast.Call):
             return False
-        return self._calls.called(value) == "log" or (isinstance(value.func, ast.Name) and value.func.id in ("print", "log"))
+        return Calls(node.file.tree).called(value) == "log" or (isinstance(value.func, ast.Name) and value.func.id in ("print", "log"))
 
 
 def _only_binds(node: Node) -> bool:

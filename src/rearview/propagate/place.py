@@ -175,7 +175,7 @@ class _Placing:
         insertions = [*carried, statement]
         text, ranges, begins = splice(self._old, insertions)
         try:
-            check(text, "<placed>")
+            check(text.removeprefix(self._old.mark), "<placed>")
         except (SyntaxError, ValueError) as problem:
             return Refused(f"the version would not be a program any more: {getattr(problem, 'msg', problem)}", (line,))
         bare = splice(self._old, [statement])[0]

@@ -109,7 +109,7 @@ class Node:
         """Its own text without what is in its blocks, whatever the layout."""
         return self.kind + ":" + "|".join(self.file.plain(one) for one in head_of(self.syntax))
 
-    def blurred(self, unknown: set[str]) -> str:
+    def blurred(self, unknown: frozenset[str]) -> str:
         """As `head`, with variables that only one of the versions has all alike."""
         return self.kind + ":" + "|".join(self.file.plain(one, unknown) for one in head_of(self.syntax))
 
@@ -206,7 +206,7 @@ class File:
             self.nodes.append(node)
             self._fill(node)
 
-    def plain(self, node: ast.AST, unknown: frozenset[str] | set[str] = frozenset()) -> str:
+    def plain(self, node: ast.AST, unknown: frozenset[str] = frozenset()) -> str:
         """The text of a node without its layout: white space, kind of quotes, last commas. Unknown variables are all alike."""
         located = hasattr(node, "end_lineno") and getattr(node, "lineno", None) is not None
         text = self.segment(node) if located else ast.unparse(node)
@@ -231,6 +231,45 @@ class File:
         raw[-1] = raw[-1][:end]
         raw[0] = raw[0][begin:]
         return b"".join(raw).decode("utf-8", "surrogatepass")
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The variables that it mentions."""
+        return self._mentioned[0]
+
+    @cached_property
+    def globals(self) -> frozenset[str]:
+        """What its functions declare to be the module's."""
+        return self._mentioned[1]
+
+    @cached_property
+    def imports_all(self) -> bool:
+        """Whether names may come from `import *`."""
+        return self._mentioned[2]
+
+    @cached_property
+    def _mentioned(self) -> tuple[frozenset[str], frozenset[str], bool]:
+        """In one walk, which is what takes long."""
+        names: set[str] = set()
+        shared: set[str] = set()
+        everything = False
+        pending: list[ast.AST] = [self.tree]
+        while pending:
+            node = pending.pop()
+            kind = type(node)
+            if kind is ast.Name:
+                names.add(node.id)  # type: ignore[attr-defined]
+                continue
+            if kind is ast.Global:
+                shared.update(node.names)  # type: ignore[attr-defined]
+            elif kind is ast.ImportFrom:
+                everything = everything or node.names[0].name == "*"  # type: ignore[attr-defined]
+            for value in vars(node).values():
+                if type(value) is list:
+                    pending += [one for one in value if isinstance(one, ast.AST)]
+                elif isinstance(value, ast.AST):
+                    pending.append(value)
+        return frozenset(names), frozenset(shared), everything
 
     def blank_before(self, line: int) -> bool:
         """Whether a blank line, or the file's beginning, stands above the comments above a line."""
