@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from rearview.plan import scans
 from rearview.plan.cost import FREE
 from rearview.plan.scans import PSEUDORESUME, RESUME, START, Need, Plan, Stretch, plan
-from rearview.plan.timeline import BLOCK, ITERATION, Boundary, History, MainBlock
+from rearview.plan.timeline import BLOCK, IN_ITERATION, ITERATION, OUTSIDE, Boundary, History, MainBlock
 
 
 def _kept(block: int, iteration: int, *, part: str | None = None, thinned: bool = False, ending: str | None = None) -> list[Boundary]:
@@ -189,6 +190,30 @@ def test_the_ladder() -> None:
     assert (pseudo.start, pseudo.first, pseudo.last, pseudo.put_back, pseudo.skip) == (None, (0, 0), (0, 6), 7, True)
     start = _one(plan(history, need, 4, START, FREE))
     assert (start.start, start.first, start.last, start.put_back, start.skip) == (None, (0, 0), (0, 6), 0, False)
+
+
+def test_a_killed_run_is_run_up_to_its_last_record() -> None:
+    history = replace(_history(*_every()[:6], n=8, status="killed", ending="left"), cut=IN_ITERATION)
+    found = plan(history, Need(after=True), rates=FREE)
+    one = _one(found)
+    assert (one.last, one.to_end, one.until) == ((0, 7), False, True)
+    assert any("after its last record" in said for said in found.left_out)
+    assert not any(one.until for one in plan(history, Need(after=True, only=((0, 0, 3),)), rates=FREE).stretches)
+    behind = replace(_history(*_every()[:6], n=8, status="killed"), cut=OUTSIDE)
+    end = plan(behind, Need(suffix=True), rates=FREE).stretches[-1]
+    assert (end.to_end, end.until) == (True, True)
+    alone = _one(plan(History(status="killed", cut=OUTSIDE), Need(whole=True), rates=FREE))
+    assert (alone.prefix, alone.to_end, alone.until) == (True, True, True)
+
+
+def test_a_state_with_a_lost_file_is_not_begun_with_nor_put_back() -> None:
+    history = _history(*_every())
+    lost = frozenset(one.name for one in history.boundaries if one.iteration in (3, 4))
+    one = _one(plan(history, Need(after=True, only=((0, 5, 6),), lost=lost), rates=FREE))
+    assert one.start is not None and one.start.iteration == 5 and one.start.part == BLOCK
+    one = _one(plan(history, Need(before=True, after=True, only=((0, 5, 5),), lost=lost), rates=FREE))
+    assert one.start is not None and one.start.iteration == 2 and one.skip
+    assert one.must_run == ((0, 3), (0, 4)) and one.put_back == 1
 
 
 def test_a_program_without_main_loop_runs_whole() -> None:
