@@ -29,26 +29,19 @@ def choose(spot: Spot, group: list[Node], reads: set[str]) -> bool:
         return True
     if near_before and not near_after:
         spot.index = spot.low
-    elif near_after and not near_before:
+    elif near_after and not near_before and not _first(group):
         spot.index = spot.high
+    elif near_before or near_after or (spot.after is not None and spot.before is None):
+        return False  # as good behind the one neighbour as before the other
     else:
-        index = _by_layout(spot, group)
-        if index is None:
-            return False
-        spot.index = index
+        spot.index = spot.low
     spot.doubts.append("this version has other statements there")
     return True
 
 
-def _by_layout(spot: Spot, group: list[Node]) -> int | None:
-    """A blank line on one side says to which neighbour it belongs."""
-    if spot.before is None or spot.after is None:
-        return spot.low if spot.before or not spot.after else spot.high
-    file = group[0].file
-    mine, theirs = file.blank_before(group[0].line), file.blank_before(spot.after.new.line)
-    if mine == theirs:
-        return None
-    return spot.high if mine else spot.low
+def _first(group: list[Node]) -> bool:
+    """Whether nothing stands before it in its block: its place is the beginning as much as the next statement."""
+    return all(one.nothing for one in group[0].siblings[: group[0].index])
 
 
 def _binds(node: Node) -> set[str]:

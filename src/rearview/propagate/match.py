@@ -8,6 +8,7 @@ Knows trees. Must not know which statement is to be placed. Pure.
 from __future__ import annotations
 
 import ast
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
@@ -22,6 +23,7 @@ ALIKE = 0.45
 _SURELY_ALIKE = 0.6
 """For statements that do not stand in blocks that are the same."""
 _WRAPPERS = ("If", "With", "For", "While", "Try")
+_REARVIEW = re.compile(r"\b(?:rv|rearview|flor)\b")
 _SAYS_ENOUGH = 14
 """Characters: a shorter statement stands in many places."""
 _LARGEST_TABLE = 30_000
@@ -263,7 +265,7 @@ def _definition(node: Node) -> Hashable:
 
 def _loop_name(file: File) -> Callable[[Node], Hashable]:
     """The name of an `rv.loop`, with the function that it is in."""
-    if "loop" not in file.text:
+    if not _REARVIEW.search(file.text):
         return lambda _: None
     calls = Calls(file.tree)
 

@@ -153,7 +153,7 @@ def _walk(new: ast.AST, old: ast.AST) -> Iterator[tuple[str, str, bool]]:
         if isinstance(one, ast.AST) and isinstance(other, ast.AST):
             yield from _walk(one, other)
         elif isinstance(one, list) and isinstance(other, list):
-            for left, right in _zip(one, other):
+            for left, right in _zip(*([part for part in parts if isinstance(part, ast.AST)] for parts in (one, other))):
                 yield from _walk(left, right)
 
 

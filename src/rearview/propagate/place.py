@@ -6,6 +6,7 @@ It refuses rather than guesses: a statement in the wrong place would log somethi
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -231,13 +232,23 @@ def _only_wraps(owner: Node, group: list[Node]) -> bool:
     for one in owner.blocks["body"]:
         if one in group or one.nothing:
             continue
-        if not isinstance(one.syntax, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom):
+        if not isinstance(one.syntax, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom) or _acts(one.syntax, owner):
             return False
         mine = {name for node in ast.walk(one.syntax) for name in bound_by(node)}
         outside = [other for other in owner.function.below() if other is not owner and not _within(other, owner) and not other.blocks]
         if any(mine & set(other.words) for other in outside):
             return False
     return True
+
+
+def _acts(statement: ast.stmt, owner: Node) -> bool:
+    """Whether a statement may do more than give a name a value: under an `if`, also by a call."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            return True
+        if isinstance(node, ast.Call) and owner.kind == "If" and not (isinstance(node.func, ast.Name) and node.func.id in dir(builtins)):
+            return True
+    return False
 
 
 def _within(node: Node, owner: Node) -> bool:

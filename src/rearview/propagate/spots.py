@@ -52,13 +52,16 @@ class Spot:
     after: Anchor | None
     block: bool
     """Whether the block is the counterpart of the statement's block."""
+    last: bool = False
+    """Whether nothing stands behind the statement in its block."""
     doubts: list[str] = field(default_factory=list)
 
     def refusal(self) -> str | None:
         """Why it is not enough of a place."""
         near = [one for one in (self.before, self.after) if one and one.near]
         if not self.block:
-            if not near or (self.low < self.high and not (self.before and self.before.near)):
+            both = self.before is not None and self.before.near and (self.after is not None or self.last)
+            if not near or (self.low < self.high and not both):
                 return "the block around it has no counterpart, and the statements around it stand elsewhere"
         elif self.low < self.high and not near and (self.before or self.after):
             return "the statements next to it have no counterpart"
@@ -110,6 +113,7 @@ class Spots:
         (place, most), second = ranked[0], ranked[1][1] if len(ranked) > 1 else 0.0
         spot = self._in_block(place[0], place[1], preceding, following)
         spot.block = place == here
+        spot.last = not following
         if second > _TOO_CLOSE * most:
             other = self._in_block(*ranked[1][0], preceding, following)
             return Nowhere("two places are about equally good", (spot, other))
