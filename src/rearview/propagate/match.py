@@ -22,6 +22,9 @@ ALIKE = 0.45
 """Statements less alike than this are two statements."""
 _SURELY_ALIKE = 0.6
 """For statements that do not stand in blocks that are the same."""
+_STILL_ALIKE = 0.25
+"""For the only block of its kind that is left over."""
+_SHORT = 3
 _WRAPPERS = ("If", "With", "For", "While", "Try")
 _REARVIEW = re.compile(r"\b(?:rv|rearview|flor)\b")
 _SAYS_ENOUGH = 14
@@ -120,6 +123,7 @@ class Matching:
         if len(new) * len(old) <= _LARGEST_TABLE:
             for one, other in self._best(new, old):
                 self._align(one, other)
+            self._only_ones(new, old)
             self._peel(new, old)
 
     def _peel(self, new: list[Node], old: list[Node]) -> None:
@@ -139,6 +143,17 @@ class Matching:
         if new and old and len(new) * len(old) <= _LARGEST_TABLE:
             found = [(one, other) for one, other in self._best(new, old) if self.likeness.of(one, other) >= _SURELY_ALIKE]
             for one, other in found:
+                self._align(one, other)
+            self._only_ones(new, old)
+
+    def _only_ones(self, new: list[Node], old: list[Node]) -> None:
+        """The only loop, say, that is left over of each of two short runs: it has changed, but there is no other."""
+        new = [one for one in new if one not in self.old_of]
+        old = [one for one in old if one not in self.new_of]
+        if len(new) > _SHORT or len(old) > _SHORT:
+            return
+        for one, other in _once_each(new, old, _block_kind, _block_kind):
+            if max(self.likeness.of(one, other), self.likeness.heads(one, other) - 0.1) >= _STILL_ALIKE:
                 self._align(one, other)
 
     def _divide(self, new: list[Node], old: list[Node], found: list[tuple[Node, Node]]) -> None:
@@ -257,6 +272,10 @@ def _key(node: Node) -> Hashable:
 
 def _about(node: Node) -> Hashable:
     return (node.kind, node.handles) if node.handles else None
+
+
+def _block_kind(node: Node) -> Hashable:
+    return node.kind if node.kind in ("For", "While", "If", "With") else None
 
 
 def _definition(node: Node) -> Hashable:

@@ -36,6 +36,8 @@ class Needs:
     doubts: list[str] = field(default_factory=list)
     missing: str | None = None
     """A name that has no counterpart and cannot travel."""
+    stand_in: tuple[str, str] | None = None
+    """A builtin that it calls, and a function of the old version that passes everything on to it."""
     names: set[str] = field(default_factory=set)
     """Names that travel."""
 
@@ -59,13 +61,21 @@ class Finding:
                 continue
             seen.add(name)
             meaning = self._meaning(name, node)
+            other = self._stand_in(name)
+            if other is not None and meaning.name == name:
+                found.stand_in = name, other
             if meaning.name is not None:
                 if meaning.name != name:
                     found.renamed[name] = meaning.name
                 if not meaning.sure:
                     found.doubts.append(f"whether `{name}` is `{meaning.name}` there")
                 continue
-            carried = None if name in dir(builtins) else self._carry(name, node)
+            carried = None if hasattr(builtins, name) else self._carry(name, node)
+            behind = _passes_on(carried[0].syntax) if carried else None
+            if behind is not None:  # today's way to print, which the old version did without
+                found.renamed[name] = behind
+                found.doubts.append(f"whether `{name}` is `{behind}` there")
+                continue
             if carried is None:
                 found.missing = name
                 return found
@@ -97,6 +107,15 @@ class Finding:
             mine |= {name for one in of_own([node.syntax]) for name in bound_by(one)}
         return found - {name for node in nodes for name in _own(node)}
 
+    def _stand_in(self, name: str) -> str | None:
+        """A function that the old version has, the new one has not, and that is used in the place of a builtin."""
+        if not hasattr(builtins, name) or self._names.new.home(name, self._group[0]) is not None:
+            return None
+        same = self._group[0].scope.qualified == self._old.scope.qualified  # else it comes from elsewhere, where other ways may be usual
+        known = self._names.new.bound(self._group[0].file.module) if same else set()
+        found = [node.syntax for node in self._module.below() if _passes_on(node.syntax) == name]
+        return next((one.name for one in found if isinstance(one, ast.FunctionDef) and one.name not in known), None)
+
     def _carry(self, name: str, node: Node) -> list[Node] | None:
         """The statements that give a name its value, if they can travel."""
         home = self._names.new.home(name, node)
@@ -126,6 +145,21 @@ class Finding:
         if not isinstance(value, ast.Call):
             return False
         return Calls(node.file.tree).called(value) == "log" or (isinstance(value.func, ast.Name) and value.func.id in ("print", "log"))
+
+
+def _passes_on(statement: ast.AST) -> str | None:
+    """The builtin that a function passes all its arguments on to, doing nothing else but decide whether to."""
+    if not isinstance(statement, ast.FunctionDef) or not statement.args.vararg:
+        return None
+    inner = statement.body[-1]
+    while isinstance(inner, ast.If) and len(inner.body) == 1 and not inner.orelse:
+        inner = inner.body[0]
+    call = inner.value if isinstance(inner, ast.Expr) else None
+    if len(statement.body) > 2 or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return None
+    through = [one.value for one in call.args if isinstance(one, ast.Starred)]
+    mine = any(isinstance(one, ast.Name) and one.id == statement.args.vararg.arg for one in through)
+    return call.func.id if mine and hasattr(builtins, call.func.id) else None
 
 
 def _only_binds(node: Node) -> bool:

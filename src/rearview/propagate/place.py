@@ -110,6 +110,9 @@ class _Placing:
         needs = Finding(self._names, self._group, _inside(spot), self._surely_matched).find()
         if needs.missing is not None:
             return Refused(f"this version has no `{needs.missing}`", (spot.line,))
+        if needs.stand_in is not None:
+            name, other = needs.stand_in
+            return Refused(f"this version has `{other}` for `{name}`: which of them is meant is not known", (spot.line,))
         lost = self._lost_attribute()
         if lost:
             return Refused(f"this version has no `{lost}`", (spot.line,))

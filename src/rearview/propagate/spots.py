@@ -18,6 +18,8 @@ _TOO_CLOSE = 0.65
 _WRAPPED, _UNWRAPPED = 0.3, 0.4
 """How alike a neighbour counts that stands in a block of its own in the old version, or in the new one."""
 _NEIGHBOURS = 6
+_LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+"""Nothing runs behind these."""
 
 
 @dataclass(slots=True)
@@ -136,7 +138,7 @@ class Spots:
     def _empty(spot: Spot, preceding: list[Node], following: list[Node]) -> bool:
         """Whether there is nothing in both blocks but it and calls for their own sake."""
         calls = all(one.kind == "Expr" for one in (*preceding, *following))
-        return spot.block and calls and all(one.nothing for one in spot.siblings)
+        return spot.block and calls and all(one.nothing or isinstance(one.syntax, _LEAVING) for one in spot.siblings)
 
     def _no_block(self, node: Node) -> str:
         owner = node.owner
@@ -152,7 +154,7 @@ class Spots:
         before = self._anchor(preceding, owner, name, True)
         after = self._anchor(following, owner, name, False)
         low = before.old.index + 1 if before else _docstring(block)
-        high = after.old.index if after else len(block)
+        high = after.old.index if after else len(block) - (bool(block) and isinstance(block[-1].syntax, _LEAVING))
         spot = Spot(owner, name, low, high, low, before, after, True)
         if low > high:  # the neighbours were exchanged: the nearer one decides
             spot.doubts.append("the statements around it stand in another order")
