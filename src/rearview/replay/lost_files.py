@@ -25,7 +25,7 @@ Times = tuple[float, float]
 _ALWAYS: Times = (-math.inf, math.inf)
 _READS = re.compile(r"\b(open|load\w*|read\w*|from_file|fromfile|loadtxt|memmap)\s*\(")
 _SLACK_S = 0.05
-"""Between the moment of a checkpoint and the time that its manifest says."""
+"""The time that a manifest says may be so much later than the moment of its checkpoint."""
 _NAMED = 3
 
 
@@ -37,14 +37,19 @@ class Unusable:
     sentence: str = ""
 
 
-def unusable(store: Store, project: Path, past: Past, statements: Iterable[str] = ()) -> Unusable:
-    """The states that must not be used; `statements` are the texts of the probes, which may read files too."""
+def unusable(store: Store, project: Path, past: Past, statements: Iterable[str] = (), last: str | None = None) -> Unusable:
+    """The states that must not be used; `statements` are the texts of the probes, which may read files too.
+
+    `last` is the state behind which nothing is run: what is read only there does not matter.
+    """
     reads = read_again(past, list(statements))
     if not reads:
         return Unusable()
     groups = [group for group in manifests.grouped(store, past.run) if group.part in (BLOCK, ITERATION)]
     rows = [(group, group.members[0]) for group in groups if group.members[0].process == MAIN_PROCESS]
     every = [one for _, one in rows]
+    ended = next((one.wall for one in every if str(one.name) == last), math.inf)
+    reads = {path: times for path, times in reads.items() if times[0] <= ended}
     narrow = replace(past, opened=[row for row in past.opened if str(row[0]) in reads])
     names: set[str] = set()
     paths: dict[str, None] = {}
@@ -78,7 +83,7 @@ def is_needed(path: str, mode: str, since: Sequence[Manifest], read: Times) -> b
         return False
     now = _row(here, path)
     anew = next((one for one in since[1:] if (row := _row(one, path)) is not None and row != now), None)
-    return mode not in ("w", "x") or anew is None or first <= anew.wall + _SLACK_S
+    return mode not in ("w", "x") or anew is None or first <= anew.wall
 
 
 def _row(one: Manifest, path: str) -> Sequence[Any] | None:

@@ -18,7 +18,7 @@ from rearview.model import RunId, VersionId
 from rearview.plan import cost, scans
 from rearview.plan.cost import Rates
 from rearview.plan.scans import Need, Plan
-from rearview.plan.timeline import OTHER, History
+from rearview.plan.timeline import ITERATION, OTHER, History
 from rearview.record import past
 from rearview.record.past import Past
 from rearview.replay import again, cut, history, inputs, logged, lost_files, needs, notebooks, pool, protection, query
@@ -131,7 +131,7 @@ def prepare(store: Store, project: Path, question: Question, ask: Ask) -> Prepar
         need = replace(need, only=query.only(ask.only, made.history))
     made.question, made.reads = question, found.reads
     without, said = needs.lacking(found, made.history)
-    files = lost_files.unusable(store, project, made.known, [log.text for log in question.logs])
+    files = lost_files.unusable(store, project, made.known, [log.text for log in question.logs], _last_state(made.history, need))
     made.notes += [*found.notes, *said, *([files.sentence] if files.sentence else [])]
     deeper = frozenset(one.name for one in made.history.boundaries if one.part == OTHER and one.name in without)
     need = replace(need, lacking=without, lost=files.names | made.cut_states | deeper)
@@ -140,6 +140,15 @@ def prepare(store: Store, project: Path, question: Question, ask: Ask) -> Prepar
     if not made.plan.is_empty:
         _equip(made)
     return made
+
+
+def _last_state(timeline: History, need: Need) -> str | None:
+    """The end of the last main loop, if it is kept and nothing behind it is asked for."""
+    number = len(timeline.blocks) - 1
+    if number < 0 or need.suffix or need.whole:
+        return None
+    found = timeline.boundary(ITERATION, number, timeline.blocks[number].iterations - 1)
+    return found.name if found is not None else None
 
 
 def prepare_proof(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepared:

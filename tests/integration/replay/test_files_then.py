@@ -78,3 +78,12 @@ def test_a_statement_may_read_what_the_program_only_wrote(tmp_path: Path) -> Non
     story.ask("read")
     assert len(story.rows(story.project, "read")) == 8
     assert story.rows(story.project, "read") == story.truth("read")
+
+
+def test_what_is_read_only_after_the_loop_costs_nothing_in_it(tmp_path: Path) -> None:
+    story = _story(tmp_path, outer=SAVE, end=LOAD)
+    (story.project / "best.txt").write_text("9.0 of somebody else")
+    plan = _plan(story, "outer")
+    assert plan["put_back"] == 8 and plan["notes"] == []
+    story.ask("outer")
+    assert story.rows(story.project, "outer") == story.truth("outer")
