@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from rearview.instrument.scopes import bound_by
+from rearview.instrument.scopes import bound_by, parameters
 from rearview.propagate.spots import Spot
-from rearview.propagate.tree import Node
+from rearview.propagate.tree import Node, head_of
 
 
 def choose(spot: Spot, group: list[Node], reads: set[str]) -> bool:
@@ -37,6 +37,23 @@ def choose(spot: Spot, group: list[Node], reads: set[str]) -> bool:
         spot.index = spot.low
     spot.doubts.append("this version has other statements there")
     return True
+
+
+def not_yet(spot: Spot, name: str) -> bool:
+    """Whether a variable of the function around a place gets its value only behind it."""
+    home = spot.owner if spot.owner.owner is None else (spot.siblings[0] if spot.siblings else spot.owner).function
+    if name in parameters(home.syntax):
+        return False
+    makers = [one for one in home.below() if one.function is home and name in _makes(one)]
+    loops = {one for one in [spot.owner, *spot.owner.above()] if one.kind in ("For", "While")}
+    again = any(above in loops for one in makers for above in [one, *one.above()])
+    return bool(makers) and not again and all(one.line >= spot.line for one in makers)
+
+
+def _makes(node: Node) -> set[str]:
+    """The names that a statement itself binds, its blocks left out."""
+    own = {node.syntax.name} if isinstance(node.syntax, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else set()
+    return own | {name for head in head_of(node.syntax) for one in ast.walk(head) for name in bound_by(one)}
 
 
 def _first(group: list[Node]) -> bool:

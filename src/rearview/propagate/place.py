@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from rearview.instrument.calls import check
 from rearview.instrument.scopes import bound_by, read
 from rearview.propagate.certain import reasons
-from rearview.propagate.choose import choose
+from rearview.propagate.choose import choose, not_yet
 from rearview.propagate.match import Matching
 from rearview.propagate.names import Names
 from rearview.propagate.needs import Finding, Needs
@@ -67,7 +67,10 @@ def propagate(new: str, line: int, end: int | None, old: str) -> Placed | Refuse
     group = _group(files[0], line, end)
     if not group:
         return Refused(f"there is no statement on line {line} of the new version")
-    return _Placing(files[0], files[1], group).result()
+    try:
+        return _Placing(files[0], files[1], group).result()
+    except RecursionError:
+        return Refused("its statements are nested too deeply to be compared")
 
 
 def _group(file: File, line: int, end: int | None) -> list[Node]:
@@ -116,12 +119,16 @@ class _Placing:
         lost = self._lost_attribute()
         if lost:
             return Refused(f"this version has no `{lost}`", (spot.line,))
-        one = choose(spot, self._group, {needs.renamed.get(name, name) for name in read([node.syntax for node in self._group])})
+        reads = {needs.renamed.get(name, name) for name in read([node.syntax for node in self._group]) - needs.names}
+        one = choose(spot, self._group, reads)
         there = self._already(spot, needs.renamed)
         if there is not None:
             return Placed(self._old.mark + self._old.text, (), True, f"it is there already, in line {there}", needs.renamed, bare="")
         if not one:
             return Refused("two places are equally good", (spot.siblings[spot.low].line, spot.siblings[spot.high - 1].end + 1))
+        late = [name for name in sorted(reads) if not_yet(spot, name)]
+        if late:
+            return Refused(f"in this version `{late[0]}` has no value there yet", (spot.line,))
         doubts = [*spot.doubts, *needs.doubts]
         doubts += reasons(self._matching, spot, self._group)
         return self._text(spot, needs, doubts, wrapped)

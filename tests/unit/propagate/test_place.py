@@ -194,3 +194,25 @@ def test_a_string_of_several_lines_keeps_its_lines() -> None:
     old = "if go:\n    a = f()\n    b = g()\n"
     new = 'if go:\n        a = f()\n        rv.log("a", """x\n  y""" + a)\n        b = g()\n'
     assert placed(new, "rv.log", old, 2).text == 'if go:\n    a = f()\n    rv.log("a", """x\n  y""" + a)\n    b = g()\n'
+
+
+def test_a_value_that_comes_later_is_missing() -> None:
+    old = "def f(x):\n    a = g(x)\n    use(a)\n    b = h(x)\n    return b\n"
+    new = "def f(x):\n    b = h(x)\n    a = g(x)\n    rv.log('b', b)\n    use(a)\n    return b\n"
+    assert "`b` has no value there yet" in refused(new, "rv.log", old).why
+    loop = "for i in x:\n    a = g(i)\n    use(a)\n    b = h(i)\n"
+    new = "for i in x:\n    b = h(i)\n    a = g(i)\n    rv.log('b', b)\n    use(a)\n"
+    assert "rv.log" in placed(new, "rv.log", loop).text
+
+
+def test_a_way_to_print_is_the_builtin_where_there_is_none() -> None:
+    new = "def tell(*args):\n    if first():\n        print(*args)\n\n\na = f()\ntell('a', a)\nuse(a)\n"
+    found = placed(new, "tell('a'", "a = f()\nuse(a)\n")
+    assert found.text == "a = f()\nprint('a', a)\nuse(a)\n"
+    assert not found.certain
+
+
+def test_nothing_is_put_behind_a_jump() -> None:
+    new = "for x in rows:\n    if x:\n        rv.log('x', x)\n"
+    old = "for x in rows:\n    if x:\n        break\n"
+    assert placed(new, "rv.log", old).text == "for x in rows:\n    if x:\n        rv.log('x', x)\n        break\n"
