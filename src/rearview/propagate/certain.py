@@ -11,7 +11,9 @@ from rearview.propagate.spots import Anchor, Spot
 from rearview.propagate.tree import Node
 
 _SAME = 0.9
-_AGREEMENT = 0.8
+_AGREEMENT = 0.85
+_ONE_STATEMENT = 2
+"""It differs on both sides."""
 
 
 def reasons(matching: Matching, spot: Spot, group: list[Node]) -> list[str]:
@@ -44,7 +46,8 @@ def agreement(matching: Matching, node: Node) -> float:
     mine, theirs = _statements(home), _statements(other)
     same = sum(1 for one in mine if (image := matching.old_of.get(one)) is not None and image.head == one.head)
     back = sum(1 for one in theirs if (image := matching.new_of.get(one)) is not None and image.head == one.head)
-    return (same + back) / (len(mine) + len(theirs)) if mine or theirs else 1.0
+    different = len(mine) - same + len(theirs) - back
+    return 1.0 if different <= _ONE_STATEMENT else 1 - different / (len(mine) + len(theirs))
 
 
 def _statements(home: Node) -> list[Node]:

@@ -32,11 +32,24 @@ def choose(spot: Spot, group: list[Node], reads: set[str]) -> bool:
     elif near_after and not near_before and not _first(group):
         spot.index = spot.high
     elif near_before or near_after or (spot.after is not None and spot.before is None):
-        return False  # as good behind the one neighbour as before the other
+        index = _by_layout(spot, group)
+        if index is None:
+            return False  # as good behind the one neighbour as before the other
+        spot.index = index
     else:
         spot.index = spot.low
     spot.doubts.append("this version has other statements there")
     return True
+
+
+def _by_layout(spot: Spot, group: list[Node]) -> int | None:
+    """The only gap that is, or is not, between two paragraphs, as the statement is where it was."""
+    if spot.after is None or spot.before is None or not spot.block:
+        return None
+    new, old = group[0].file, spot.owner.file
+    ends = new.blank_before(group[0].line) or new.blank_before(spot.after.new.line)
+    gaps = [k for k in range(spot.low, spot.high + 1) if old.blank_before(spot.siblings[k].line) == ends]
+    return gaps[0] if len(gaps) == 1 else None
 
 
 def not_yet(spot: Spot, name: str) -> bool:

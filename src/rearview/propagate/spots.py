@@ -15,6 +15,7 @@ from rearview.propagate.tree import Node
 _OWN_BLOCK = 0.8
 """What it counts that a block is the counterpart of the statement's, against a neighbour that stands in it."""
 _TOO_CLOSE = 0.65
+_WEAK = 0.6
 _WRAPPED, _UNWRAPPED = 0.3, 0.4
 """How alike a neighbour counts that stands in a block of its own in the old version, or in the new one."""
 _NEIGHBOURS = 6
@@ -67,6 +68,8 @@ class Spot:
                 return "the block around it has no counterpart, and the statements around it stand elsewhere"
         elif self.low < self.high and not near and (self.before or self.after):
             return "the statements next to it have no counterpart"
+        if self.before and self.before.near and self.before.alike < _WEAK and (self.after is None or self.after.alike < 0.99):
+            return "the statements next to it are much changed"
         if any(one.alike == _WRAPPED for one in near):
             return "a statement next to it stands in a block of its own in this version"
         return None
@@ -119,6 +122,8 @@ class Spots:
         if second > _TOO_CLOSE * most:
             other = self._in_block(*ranked[1][0], preceding, following)
             return Nowhere("two places are about equally good", (spot, other))
+        if any(self._elsewhere(side, anchor, spot) for side, anchor in ((preceding, spot.before), (following, spot.after))):
+            return Nowhere("a statement next to it stands elsewhere in this version", (spot,))
         if not spot.before and not spot.after and not self._empty(spot, preceding, following):
             return Nowhere("none of the statements around it has a counterpart", (spot,))
         return spot
@@ -133,6 +138,18 @@ class Spots:
                     place = (other.owner, other.field)
                     votes[place] = votes.get(place, 0.0) + self._matching.likeness.of(one, other) / (1 + rank)
         return votes
+
+    def _elsewhere(self, neighbours: list[Node], anchor: Anchor | None, spot: Spot) -> bool:
+        """Whether a neighbour that is nearer than the anchor is surely in another block."""
+        for one in neighbours:
+            if anchor is not None and one is anchor.new:
+                break
+            other = self._matching.old_of.get(one)
+            if other is not None and not one.blocks and _lift(other, spot.owner, spot.name) is None:
+                return self._matching.likeness.of(one, other) >= _WEAK
+            if one.kind != "Expr":
+                break
+        return False
 
     @staticmethod
     def _empty(spot: Spot, preceding: list[Node], following: list[Node]) -> bool:
