@@ -24,6 +24,7 @@ from rearview.replay.units import Unit
 from rearview.replay.verdicts import Evidence, Judgement
 from rearview.store import frames, replays
 from rearview.store.replays import Replay
+from rearview.versions import read
 
 _MOST_MEASURED = 200
 Show = Callable[[Shown], None]
@@ -129,8 +130,17 @@ class _Answering:
             volatile=frozenset(volatile) | preparing.remembered(self._store), reads=prepared.reads,
             unseeded=self._unseeded(), values_differ=self._came_out_twice(units, virtual),
             clocks=clocks.clocked(question.statements.program(), question.logs) if question is not None else frozenset(),
-            rung=self._task.plan.rung, isolated=self._task.isolate,
+            timed=clocks.timed(question.statements.program()) if question is not None else self._timed(),
+            rung=self._task.plan.rung, isolated=self._task.isolate, restored=any(one.start is not None or one.skip for one in units),
         )  # fmt: skip
+
+    def _timed(self) -> frozenset[str]:
+        """Of the source that ran, where no statement is asked for."""
+        texts = {
+            path: read.source(self._store, self._task.recorded_version, path).decode("utf-8", "replace")
+            for path in read.files(self._store, self._task.recorded_version) if path.endswith(".py")
+        }  # fmt: skip
+        return clocks.timed(texts)
 
     def _unseeded(self) -> tuple[str, ...]:
         """Random streams that a run from the start cannot begin with as they were."""

@@ -60,8 +60,23 @@ def clocked(files: Mapping[str, str], logs: Iterable[Statement]) -> frozenset[st
     return frozenset(found)
 
 
+def timed(files: Mapping[str, str]) -> frozenset[str]:
+    """The variables of a program that were computed from a clock, and the names under which it logs such things."""
+    found = set()
+    for text in files.values():
+        known = _File.of(text)
+        found |= {name.rpartition(".")[2] for _, name in known.tainted}
+        for call in ast.walk(known.tree):
+            if isinstance(call, ast.Call) and len(call.args) > 1 and _dotted(call.func).rpartition(".")[2] == "log":
+                name = call.args[0]
+                if isinstance(name, ast.Constant) and isinstance(name.value, str) and known.reads_any(call.args[1]):
+                    found.add(name.value)
+    return frozenset(found)
+
+
 @dataclass(slots=True)
 class _File:
+    tree: ast.Module = field(default_factory=lambda: ast.Module([], []))
     imported: dict[str, str] = field(default_factory=dict)
     """What a name stands for: `pc` for `time.perf_counter`."""
     bound: dict[Scope, set[str]] = field(default_factory=dict)
@@ -79,6 +94,7 @@ class _File:
                 made.imported.update({one.asname or one.name.partition(".")[0]: _meant(one) for one in node.names})
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 made.imported.update({one.asname or one.name: f"{node.module}.{one.name}" for one in node.names})
+        made.tree = tree
         assigned = list(_assignments(tree, ""))
         for scope, target, _ in assigned:
             made.bound.setdefault(scope, set()).add(target)
@@ -97,6 +113,11 @@ class _File:
         except (SyntaxError, ValueError, RecursionError):
             return False
         return any(self._is_clock(node) or self._is_tainted(node, scope) for node in ast.walk(tree))
+
+    def reads_any(self, value: ast.AST) -> bool:
+        """Whether anything in an expression reads one, whichever function it is in."""
+        tainted = {name for _, name in self.tainted}
+        return any(self._is_clock(node) or _dotted(node) in tainted for node in ast.walk(value))
 
     def _is_clock(self, node: ast.AST) -> bool:
         if not isinstance(node, ast.Call):

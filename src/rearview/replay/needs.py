@@ -21,6 +21,11 @@ from rearview.plan.timeline import History
 from rearview.replay import narrowing
 from rearview.replay.query import Question
 
+BEYOND = frozenset(
+    "os sys subprocess logging decimal builtins warnings signal resource gc threading open globals locals vars environ getenv getcwd "
+    "cache_info grad_fn is_leaf getcontext getrecursionlimit getEffectiveLevel".split()
+)
+"""What belongs to the process or the machine, not to the variables of the program: a statement that names it is answered by a run."""
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -45,15 +50,30 @@ def of(question: Question) -> Found:
     entry = question.run.filename if question.run.filename in files else None
     found = needs.needs(files, replace(question.statements.added, logs=question.logs), entry)
     notes = []
+    every = _reads(question, files)
+    written = frozenset(word for log in question.logs for word in _words(log.text))
+    read = frozenset().union(written, *(one.names | one.attributes for _, one in every))
+    beyond = sorted(BEYOND & read)
+    if beyond and not found.from_start:
+        found = replace(found, from_start=True, why=f"a statement reads what no stored state holds ({', '.join(beyond)})")
     if found.from_start:
         notes.append(f"{found.why}: everything is run from the start")
     elif found.depth.whole:
         notes.append(f"{found.depth.why or 'where a statement runs cannot be told'}: everything is run")
-    every = _reads(question, files)
     by_name: dict[str, frozenset[str]] = {}
     for name, one in every:  # a name may be logged in several places
         by_name[name or ""] = by_name.get(name or "", frozenset()) | one.names | {word for _, word in one.elsewhere}
     return Found(need_of(found.depth), tuple(notes), found.from_start, by_name, any(one.unknown for _, one in every))
+
+
+def _words(text: str) -> list[str]:
+    """The names and attributes that stand in a statement."""
+    try:
+        tree = parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return _WORD.findall(text)
+    nodes = list(ast.walk(tree))
+    return [node.id for node in nodes if isinstance(node, ast.Name)] + [node.attr for node in nodes if isinstance(node, ast.Attribute)]
 
 
 def need_of(found: Depth) -> Need:

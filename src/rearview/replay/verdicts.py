@@ -50,6 +50,10 @@ class Evidence:
     clocks: frozenset[str] = frozenset()
     """Virtual names whose statements read the clock, or memory, or what else differs from run to run (`clocks`)."""
     rung: str = ""
+    timed: frozenset[str] = frozenset()
+    """Variables and recorded names that the program computes from a clock (`clocks`)."""
+    restored: bool = False
+    """States were put back on the way: what they do not hold may differ because of that."""
     without_probe: Comparison | None = None
     """The same stretch replayed without the probes."""
     again: Comparison | None = None
@@ -153,11 +157,11 @@ def _is_proven(one: str, found: Comparison, known: Evidence) -> bool:
     facts = found.names.get(one) or found.roots.get(one)
     assert facts is not None
     later = any(when >= facts.first_at for when, _ in found.states_at)
-    holds_all = known.rung == "start" or not (found.lacking or found.inexact or known.partial)
-    if later and (_is_clock(one) or (holds_all and _something_fits(found))):
+    holds_all = known.rung == "start" or not (known.restored or found.lacking or found.inexact or known.partial)
+    if later and (_is_clock(one) or _variable(one) in known.timed or (holds_all and _something_fits(found))):
         return True
     witness = any(other.same and other.varies for name, other in found.names.items() if name != one)
-    return not found.states and witness and _is_clock(one)
+    return not found.states and witness and (_is_clock(one) or _variable(one) in known.timed)
 
 
 def _something_fits(found: Comparison) -> bool:
@@ -179,6 +183,8 @@ def _unverified(found: Comparison, known: Evidence) -> list[str]:
         reasons.append(f"{path} was not loaded from the recorded source ({why}): the values may come from other code")
     if known.partial:
         reasons.append(f"the stored states do not hold {', '.join(known.partial)}, which the statement reads")
+    if known.changed_inputs:
+        reasons.append(f"an input is not what it was, and a statement may read it: {', '.join(known.changed_inputs[:5])}")
     if not found.records and not found.states:
         reasons.append("there is nothing to compare with: the run logged nothing in what was replayed, and kept no state there")
     elif not found.states and found.names and all(facts.volatile or not facts.same for facts in found.names.values()):

@@ -20,8 +20,10 @@ from rearview.replay import device, sandbox, sandbox_files, units
 from rearview.replay.replayer import Stage, read_manifest
 from rearview.replay.sandbox import Spec
 from rearview.replay.units import Unit
+from rearview.store import atomic
 from rearview.store.journal import parts_of
 from rearview.store.layout import Store
+from rearview.versions import read
 
 
 def enter(code: Callable[[], Any]) -> Callable[[str], str]:
@@ -38,6 +40,7 @@ def enter(code: Callable[[], Any]) -> Callable[[str], str]:
     start = None if unit.start is None else read_manifest(store, unit.run, unit.start)
     laid_out = sandbox_files.lay_out(store, spec, protection, known, None if start is None else start.files)
     project = Path(protection.inside(os.path.realpath(unit.project), spec.project))
+    _lay_out_version(store, unit, project)
     _rewrite(unit, project)
     if unit.device is not None:
         device.use_cpu()
@@ -45,6 +48,18 @@ def enter(code: Callable[[], Any]) -> Callable[[str], str]:
     place = int(known.facts.get("place") or 0)
     lifecycle.stage = Stage(unit, place, laid_out, lambda: _from_elsewhere(code()))
     return lambda path: protection.inside(os.path.realpath(path), spec.project) if protection.work is not None else path
+
+
+def _lay_out_version(store: Store, unit: Unit, project: Path) -> None:
+    """Files of the recorded version that are no Python (settings, tables) and not on the disk as they were: the program reads those."""
+    for path in recorded_code.differences(store, unit.recorded_version, project):
+        file = project / path
+        if path.endswith(".py") or not file.parent.resolve().is_relative_to(project.resolve()):
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)  # the mount gives a file of its own: what lies below stays
+        with firsts.unseen():
+            atomic.publish(file, read.source(store, unit.recorded_version, path), tmp=file.parent, durable=False)
 
 
 def _rewrite(unit: Unit, project: Path) -> None:

@@ -203,3 +203,58 @@ def test_what_verify_finds_to_be_volatile_is_remembered(tmp_path: Path) -> None:
     one.cli("check")
     one.ask("asked")
     assert one.rows(one.project, "asked") == one.truth("asked")
+
+
+def test_settings_of_the_recorded_version_are_read_not_todays(tmp_path: Path) -> None:
+    head = "import json\ncfg = json.load(open('cfg.json'))\n"
+    text = program("g = cfg['lr'] * random.random()", head).replace('sum(w))  #?', 'sum(w) + json.load(open("cfg.json"))["lr"])  #?')
+    one = Story(tmp_path, {"train.py": text, "cfg.json": '{"lr": 0.1}\n'}, env={"REARVIEW_EVERY": "1"})
+    one.record()
+    one.truth("asked")
+    one.files = {"train.py": text}
+    (one.project / "cfg.json").write_text('{"lr": 0.9}\n')
+    one.ask("asked")
+    assert one.rows(one.project, "asked") == one.truth("asked")
+    assert (one.project / "cfg.json").read_text() == '{"lr": 0.9}\n'
+
+
+def test_with_an_input_that_changed_nothing_is_called_identical(tmp_path: Path) -> None:
+    one = story(tmp_path, program(head="note = open('note.txt').read()\n").replace("sum(w))  #?", "sum(w) + len(note))  #?"))
+    (one.project / "note.txt").write_text("one\n")
+    one.record()
+    (one.project / "note.txt").write_text("longer\n")
+    done = one.ask("asked")
+    assert "unverified" in told(done)
+    assert "note.txt" in told(done)
+
+
+@pytest.mark.parametrize(
+    ("step", "asked"),
+    [
+        ("g = random.random(); os.environ['X'] = str(g)", "float(os.environ.get('X', 0))"),
+        (
+            "g = random.random(); os.makedirs('d', exist_ok=True); os.chdir('d') if step == 0 and epoch == 1 else None",
+            "len(os.getcwd().split('/d'))",
+        ),
+        ("g = random.random(); globals().pop('extra', None) if epoch == 1 else None", "int('extra' in globals())"),
+    ],
+    ids=["environ", "cwd", "deleted"],
+)
+def test_what_no_state_holds_is_answered_by_a_run(tmp_path: Path, step: str, asked: str) -> None:
+    text = program(step, "import os\nextra = 1\n").replace("sum(w))  #?", f"{asked})  #?")
+    one = story(tmp_path, text)
+    one.record()
+    one.ask("asked")
+    assert one.rows(one.project, "asked") == one.truth("asked")
+
+
+def test_a_variable_that_a_skipped_block_would_have_changed_elsewhere_is_not_volatile(tmp_path: Path) -> None:
+    text = program("g = random.random(); os.environ['X'] = repr(g)", "import os\nb = 0.0\n")
+    logged = '        rv.log("total", total)\n'
+    text = text.replace(logged, '        b = float(os.environ.get("X", "0")) * 2\n' + logged)
+    one = story(tmp_path, text.replace("sum(w))  #?", "b)  #?"))
+    one.record()
+    one.write(one.project, probed=True)
+    done = one.cli("replay", "asked", "--yes", check=False)
+    rows = one.rows(one.project, "asked")
+    assert rows == one.truth("asked") if rows else done.returncode == 1, told(done)
