@@ -68,9 +68,10 @@ def figures(rows: list[dict[str, Any]]) -> dict[str, Any]:
     counts = collections.Counter(row["verdict"] for row in rows)
     certain = [row for row in rows if row["certain"]]
     bad = sum(counts[one] for one in DAMAGE)
+    right = RIGHT if rows[0]["case"]["kind"] == "place" else {"refuse"}
     return {
         "cases": len(rows),
-        "right_percent": round(100 * sum(counts[one] for one in RIGHT) / len(rows), 1),
+        "right_percent": round(100 * sum(counts[one] for one in right) / len(rows), 1),
         "damage_percent": round(100 * bad / len(rows), 1),
         "certain_percent": round(100 * len(certain) / len(rows), 1),
         "certain_damage": sum(row["verdict"] in DAMAGE for row in certain),
