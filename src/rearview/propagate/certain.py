@@ -11,6 +11,8 @@ from rearview.propagate.spots import Anchor, Spot
 from rearview.propagate.tree import Node
 
 _SAME = 0.9
+_RENAMED = 0.97
+"""The same but for variables that only one version has."""
 _AGREEMENT = 0.85
 _ONE_STATEMENT = 2
 """It differs on both sides."""
@@ -44,8 +46,9 @@ def agreement(matching: Matching, node: Node) -> float:
     if other is None:
         return 0.0
     mine, theirs = _statements(home), _statements(other)
-    same = sum(1 for one in mine if (image := matching.old_of.get(one)) is not None and image.head == one.head)
-    back = sum(1 for one in theirs if (image := matching.new_of.get(one)) is not None and image.head == one.head)
+    heads = matching.likeness.heads
+    same = sum(1 for one in mine if (image := matching.old_of.get(one)) is not None and heads(one, image) >= _RENAMED)
+    back = sum(1 for one in theirs if (image := matching.new_of.get(one)) is not None and heads(image, one) >= _RENAMED)
     different = len(mine) - same + len(theirs) - back
     return 1.0 if different <= _ONE_STATEMENT else 1 - different / (len(mine) + len(theirs))
 
