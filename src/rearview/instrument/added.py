@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rearview.instrument.admissible import Admissible
+from rearview.instrument.admissible import Admissible, switches_mode
 from rearview.instrument.calls import Calls, bodies, first_line, last_line, name_given, parse, statements
 from rearview.instrument.matching import Difference, Matching, Run
 from rearview.instrument.modules import Modules, only_definitions, reachable
@@ -109,7 +109,12 @@ def added(
             if refused:
                 line, why = refused
                 return Changed(f"`{_short(statement)}` was added: {why}", line, file)
-    return _found(matching.runs, Calls(later), current.removeprefix("\ufeff"), file)
+    calls = Calls(later)
+    for run in matching.runs:
+        alone = next(filter(switches_mode, run.statements), None)
+        if alone is not None and not any(_logs_of(one, calls) for one, _ in _with_around(run)):
+            return Changed(f"`{_short(alone)}` was added: it does something else than log, and may change the run", alone.lineno, file)
+    return _found(matching.runs, calls, current.removeprefix("\ufeff"), file)
 
 
 def added_in_project(recorded: Mapping[str, str], current: Mapping[str, str], entry: str | None = None) -> Added | Changed:

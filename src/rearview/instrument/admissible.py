@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from rearview.instrument.calls import Calls, bodies, heads
 from rearview.instrument.scopes import bound_by, of_own, root, used
 
+_MODES = ("eval", "train")
 _STRUCTURE = frozenset({"checkpointing", "run", "resume", "skip_block"})
 _AROUND = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -105,7 +106,8 @@ class Admissible:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             return self._definition(statement, scope)
         if isinstance(statement, ast.Expr):
-            return None if self._is_log(statement.value) else "it does something else than log, and may change the run"
+            fits = self._is_log(statement.value) or switches_mode(statement)
+            return None if fits else "it does something else than log, and may change the run: put what it gives into a log"
         return None
 
     def _definition(self, statement: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, scope: ast.AST) -> str | None:
@@ -147,6 +149,12 @@ def _imports(statement: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
     elif isinstance(statement, ast.ImportFrom):
         for one in statement.names:
             yield ast.ImportFrom(statement.module, [one], statement.level)
+
+
+def switches_mode(statement: ast.stmt) -> bool:
+    """`net.eval()` before a log and `net.train()` behind it: whether it was put back shows in the state."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _MODES and not value.args[1:]
 
 
 def _names(tree: ast.AST) -> set[str]:

@@ -267,3 +267,10 @@ def test_cells_of_a_notebook_are_one_module() -> None:
     result = added_in_project(before, {**before, "cells/0002.py": "y = x\nx = 2\n"})
     assert isinstance(result, Changed)
     assert "`x`" in result.why
+
+
+def test_a_model_may_be_switched_around_a_log() -> None:
+    recorded = "import rearview as rv\nnet = make()\nnet.fit()\n"
+    result = added(recorded, recorded + "net.eval()\nrv.log('a', net(1))\nnet.train()\n")
+    assert isinstance(result, Added)
+    assert [log.name for log in result.logs] == ["a"]
