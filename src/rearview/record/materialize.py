@@ -19,7 +19,7 @@ from rearview.record.changes import Changes
 from rearview.record.staging import Arena
 from rearview.state import tree as trees
 from rearview.state import visible
-from rearview.state.digests import Outlines, root_digests
+from rearview.state.digests import root_digests
 from rearview.store import direct, manifests, objects
 from rearview.store.layout import Store
 from rearview.store.manifests import Buffer, Manifest
@@ -93,7 +93,6 @@ class Materializer:
         self._thread: threading.Thread | None = None
         self._last: Job | None = None
         self._packer: Packer | None = None
-        self._alike = Alike()
         self.said_memory = False
 
     # -- on the training thread ----------------------------------------------------------------------------------------
@@ -256,7 +255,7 @@ class Materializer:
                 tree = trees.encode(job.captured.tree)
                 key = objects.put(self.store, tree, durable=True)
                 files = job.files(lambda data: objects.put(self.store, data, durable=True))
-                roots = described(job.captured, entries, job.seen, self._alike.outlines(job.captured))
+                roots = described(job.captured, entries, job.seen)
                 stats = {
                     **job.manifest.stats,
                     "stall_s": job.stall_s,
@@ -282,7 +281,7 @@ class Materializer:
     def _entries(self, job: Job, packer: Packer) -> tuple[list[Buffer], list[list[ChunkRef]]]:
         entries, every = [], []
         captured = job.captured
-        wheres = self._alike.wheres(captured)
+        wheres = captured.places.several(captured.buffer_nodes)
         spans = visible.of_buffers(captured.tree)
         for k, buffer in enumerate(captured.buffers):
             entry: Buffer | None = None
@@ -336,39 +335,11 @@ def _let_go(job: Job) -> None:
             buffer.release()
 
 
-class Alike:
-    """What captures of one shape have in common: how memory is called, and most of what is hashed of a tree."""
-
-    def __init__(self) -> None:
-        self._token: object = None
-        self._outlines: Outlines | None = None
-        self._wheres: list[str] = []
-
-    def _of(self, captured: Any) -> bool:
-        """Whether there is a shape; what was known of another one is forgotten."""
-        shape = captured.shape
-        if shape is not None and shape.token is not self._token:
-            self._token, self._outlines, self._wheres = shape.token, Outlines(shape.nodes, shape.roots), []
-        return shape is not None
-
-    def outlines(self, captured: Any) -> Outlines | None:
-        """For its digests."""
-        return self._outlines if self._of(captured) else None
-
-    def wheres(self, captured: Any) -> list[str]:
-        """How each buffer is called."""
-        known = self._wheres if self._of(captured) else []
-        wheres = [*known, *captured.places.several(captured.buffer_nodes[len(known) :])]
-        if captured.shape is not None and not known:
-            self._wheres = wheres[: captured.shape.buffers]
-        return wheres
-
-
-def described(captured: Any, entries: Sequence[Buffer], seen: Seen, outlines: Outlines | None = None) -> dict[str, Any]:
+def described(captured: Any, entries: Sequence[Buffer], seen: Seen) -> dict[str, Any]:
     """The roots of a state for its manifest: what each is called, its digest, how large it is, of which kind."""
     parts = [seen.get(buffer.key) for buffer in captured.buffers]
     memory = [part[1] if part is not None else bytes.fromhex(entry.digest) for part, entry in zip(parts, entries, strict=True)]
-    digests = root_digests(captured.tree, memory, outlines=outlines)
+    digests = root_digests(captured.tree, memory)
     sizes = captured.sizes()
     return {
         "/".join(str(part) for part in key): [digest, sizes.get(key, 0), captured.tree.nodes[captured.tree.roots[key]][0]]

@@ -13,26 +13,13 @@ from dataclasses import dataclass
 from rearview.state.buffers import LiveBuffer
 from rearview.state.places import Places
 from rearview.state.take import arrays, functions, modules, objects, overlaps, plain, tensors
-from rearview.state.take.kept import Mark
-from rearview.state.take.recall import Recall
 from rearview.state.take.walk import Adapter, Missing, Omit, Uncapturable, Walk
 from rearview.state.tree import NONE, RootKey, Tree
 
-__all__ = ["Adapter", "Captured", "LiveBuffer", "Missing", "Recall", "Shape", "Uncapturable", "capture"]
+__all__ = ["Adapter", "Captured", "LiveBuffer", "Missing", "Uncapturable", "capture"]
 
 FAMILIES = (tensors, modules, arrays, functions, plain, objects)
 """In the order in which they are asked about a class; the last one takes anything."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The part of a tree that is as it was but for numbers and memory: its first nodes, buffers and roots."""
-
-    token: object
-    """The same object in each capture with that shape."""
-    nodes: int
-    buffers: int
-    roots: frozenset[RootKey]
 
 
 @dataclass(slots=True)
@@ -47,8 +34,6 @@ class Captured:
     """What is put back by its own code for being pickled."""
     places: Places
     buffer_nodes: list[int]
-    shape: Shape | None = None
-    """What is the same as in an earlier capture that had this very shape."""
 
     def sizes(self) -> dict[RootKey, int]:
         """How many bytes of memory each root brought in; what several roots reach counts for the first."""
@@ -59,17 +44,17 @@ class Captured:
         return {key: by_node.pop(number, 0) for key, number in self.tree.roots.items()}
 
 
-def capture(
-    roots: Mapping[RootKey, object], *, adapters: Sequence[Adapter] = (), omit: Omit | None = None, recall: Recall | None = None
-) -> Captured:
-    """Take the state of everything that the roots reach. `omit` leaves out what it says yes to (for tests).
-
-    `recall`: what earlier captures found; quicker where the objects are the same.
-    """
+def capture(roots: Mapping[RootKey, object], *, adapters: Sequence[Adapter] = (), omit: Omit | None = None) -> Captured:
+    """Take the state of everything that the roots reach. `omit` leaves out what it says yes to (for tests)."""
     collecting = gc.isenabled()
     gc.disable()  # thousands of small objects are made: no reason to look through all others
     try:
-        walk, shape = _walked(roots, adapters, omit, recall if omit is None else None)
+        with tensors.quiet():
+            walk = Walk(FAMILIES, adapters, omit)
+            objects.take_names(walk)
+            for key, value in roots.items():
+                walk.root(key, value)
+            overlaps.merge(walk)
     finally:
         if collecting:
             gc.enable()
@@ -80,40 +65,7 @@ def capture(
         _outermost(walk),
         walk.places,
         [number for number in walk.buffer_nodes.values() if walk.nodes[number][0] == "buffer"],
-        shape,
     )
-
-
-def _walked(
-    roots: Mapping[RootKey, object], adapters: Sequence[Adapter], omit: Omit | None, recall: Recall | None
-) -> tuple[Walk, Shape | None]:
-    with tensors.quiet():
-        walk = Walk(FAMILIES, adapters, omit)
-        shape = None
-        if recall is None:
-            objects.take_names(walk)
-            for key, value in roots.items():
-                walk.root(key, value)
-        else:
-            shape = _walked_again(walk, roots, recall)
-        return walk, None if overlaps.merge(walk) else shape
-
-
-def _walked_again(walk: Walk, roots: Mapping[RootKey, object], recall: Recall) -> Shape | None:
-    marks, token = recall.begin(walk, roots)
-    shape = Shape(token, marks[-1].nodes, marks[-1].buffers, frozenset(walk.tree.roots)) if marks else None
-    names = {} if marks else objects.take_names(walk)
-    for key in recall.order(roots):
-        if key not in walk.tree.roots:
-            lacking = len(walk.missing) + len(walk.pickled)
-            walk.root(key, roots[key])
-            steady = len(walk.missing) + len(walk.pickled) == lacking
-            marks.append(Mark(key, walk.tree.roots[key], len(walk.nodes), len(walk.buffers), steady))
-    recall.end(walk, marks, names)
-    numbers = dict(walk.tree.roots)
-    walk.tree.roots.clear()
-    walk.tree.roots.update({key: numbers[key] for key in roots})
-    return shape
 
 
 def _outermost(walk: Walk) -> list[str]:

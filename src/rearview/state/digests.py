@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 
 from rearview.state import visible
 from rearview.state.take.tensors import HISTORY, RETAINS_GRAD
@@ -30,36 +29,13 @@ _FLAGS = ~(HISTORY | RETAINS_GRAD)
 _MEMORY = ("buffer", "small")
 _UNORDERED = ("set", "frozenset")
 _SET_ITEMS_AT = 2
-_STAY = ("none", "true", "false", "int", "bigint", "str", "bytes")
 
 
-@dataclass(slots=True)
-class _Outline:
-    """What is hashed for a root, with places for what changes."""
-
-    parts: list[bytes]
-    holes: list[tuple[int, int]]
-    """Place among the parts, node."""
-    owned: dict[int, bytes]
-
-
-@dataclass(slots=True)
-class Outlines:
-    """What is known of roots whose nodes are the same in several trees, but for numbers and memory. For trees of one shape only."""
-
-    nodes: int
-    """The first so many nodes are those."""
-    roots: frozenset[RootKey]
-    known: dict[RootKey, _Outline] = field(default_factory=dict)
-
-
-def root_digests(
-    tree: Tree, buffer_digests: Sequence[bytes], only: Iterable[RootKey] | None = None, outlines: Outlines | None = None
-) -> dict[RootKey, str]:
-    """The digest of every root, or of some: equal if and only if the states are. `outlines` only saves work, and only for all roots."""
+def root_digests(tree: Tree, buffer_digests: Sequence[bytes], only: Iterable[RootKey] | None = None) -> dict[RootKey, str]:
+    """The digest of every root, or of some: equal if and only if the states are."""
     wanted = tree.roots if only is None else {key: tree.roots[key] for key in only if key in tree.roots}
-    work = _Digests(tree, buffer_digests, outlines if only is None else None)
-    return {key: work.of(key, wanted[key]) for key in sorted(wanted, key=_rank)}
+    work = _Digests(tree, buffer_digests)
+    return {key: work.of(wanted[key], repr(key).encode()) for key in sorted(wanted, key=_rank)}
 
 
 def _rank(key: RootKey) -> tuple[bool, list[tuple[bool, str | int]]]:
@@ -67,49 +43,21 @@ def _rank(key: RootKey) -> tuple[bool, list[tuple[bool, str | int]]]:
 
 
 class _Digests:
-    def __init__(self, tree: Tree, buffer_digests: Sequence[bytes], outlines: Outlines | None) -> None:
+    def __init__(self, tree: Tree, buffer_digests: Sequence[bytes]) -> None:
         self._tree = tree
         self._buffers = buffer_digests
         self._seen = visible.ranges(tree)
         self._atoms: dict[int, bytes] = {}
         self._owned: dict[int, bytes] = {}
         """Nodes that a root had before: what the others call them."""
-        self._outlines = outlines
-        self._holes: list[tuple[int, int]] | None = None
-        """Where in what is hashed there is something that can be another in the next tree; None: nobody asks."""
 
-    def of(self, key: RootKey, root: int) -> str:
+    def of(self, root: int, name: bytes) -> str:
         """The digest of a root that owns what it reaches first."""
-        name = repr(key).encode()
-        outlines = self._outlines
-        if outlines is None or key not in outlines.roots:
-            digest, numbers, _ = self._walk(root, self._owned)
-            if outlines is not None and any(node < outlines.nodes for node in numbers):
-                self._outlines = None  # it owns what the others would have
-            self._owned.update((node, b"@%s:%d" % (name, number)) for node, number in numbers.items())
-            return digest
-        outline = outlines.known.get(key)
-        if outline is not None:
-            self._owned.update(outline.owned)
-            return self._filled(outline)
-        self._holes = [(0, root)] if self._tree.nodes[root][0] == "float" else []
-        digest, numbers, out = self._walk(root, self._owned)
-        holes, self._holes = self._holes, None
-        owned = {node: b"@%s:%d" % (name, number) for node, number in numbers.items()}
-        self._owned.update(owned)
-        if holes is not None:
-            outlines.known[key] = _outline(out, holes, owned)
+        digest, numbers = self._walk(root, self._owned)
+        self._owned.update((node, b"@%s:%d" % (name, number)) for node, number in numbers.items())
         return digest
 
-    def _filled(self, outline: _Outline) -> str:
-        nodes = self._tree.nodes
-        parts = outline.parts.copy()
-        for place, node in outline.holes:
-            kind = nodes[node][0]
-            parts[place] = b"\nbuffer " + self._memory(node) if kind in _MEMORY else self._token(node)
-        return hashlib.blake2b(b"".join(parts), digest_size=16).hexdigest()
-
-    def _walk(self, root: int, owned: dict[int, bytes]) -> tuple[str, dict[int, int], list[bytes]]:
+    def _walk(self, root: int, owned: dict[int, bytes]) -> tuple[str, dict[int, int]]:
         nodes = self._tree.nodes
         out: list[bytes] = [self._token(root) if is_atom(nodes[root][0]) else owned.get(root, b"")]
         numbers: dict[int, int] = {}
@@ -120,16 +68,12 @@ class _Digests:
         for node in queue:
             kind, payload = nodes[node]
             if kind in _MEMORY:
-                if self._holes is not None:
-                    self._holes.append((len(out), node))
                 out.append(b"\nbuffer " + self._memory(node))
                 continue
             out.append(b"\n" + kind.encode())
             if kind == "tensor":  # whether it had a history is no part of its value
                 out.append(b" %d" % (nodes[payload[3]][1] & _FLAGS))
             children = self._sorted(payload) if kind in _UNORDERED else _CANONICAL[kind](payload) if kind in _CANONICAL else payload
-            if self._holes is not None:
-                self._holes += [(len(out) + at, child) for at, child in enumerate(children) if nodes[child][0] == "float"]
             for child in children:
                 token = self._atoms.get(child) or owned.get(child)
                 if token is None:
@@ -143,7 +87,7 @@ class _Digests:
                             queue.append(child)
                         token = b" #%d" % number
                 out.append(token)
-        return hashlib.blake2b(b"".join(out), digest_size=16).hexdigest(), numbers, out
+        return hashlib.blake2b(b"".join(out), digest_size=16).hexdigest(), numbers
 
     def _memory(self, node: int) -> bytes:
         """What memory counts with: what is seen of it."""
@@ -157,8 +101,6 @@ class _Digests:
         """The elements of a set by what they are: the order in which a set gives them out means nothing."""
         nodes = self._tree.nodes
         items = payload[_SET_ITEMS_AT:]
-        if any(nodes[item][0] not in _STAY for item in items):
-            self._holes = None  # their order may be another in the next tree
         keys = {item: self._token(item) if is_atom(nodes[item][0]) else self._walk(item, {})[0].encode() for item in items}
         return [*payload[:_SET_ITEMS_AT], *sorted(items, key=lambda item: keys[item])]
 
@@ -183,16 +125,3 @@ class _Digests:
             token = b" " + kind.encode()
         self._atoms[atom] = token
         return token
-
-
-def _outline(out: list[bytes], holes: list[tuple[int, int]], owned: dict[int, bytes]) -> _Outline:
-    """Put together what lies between the holes."""
-    parts: list[bytes] = []
-    places: list[tuple[int, int]] = []
-    at = 0
-    for place, node in sorted(holes):
-        parts += [b"".join(out[at:place]), b""]
-        places.append((len(parts) - 1, node))
-        at = place + 1
-    parts.append(b"".join(out[at:]))
-    return _Outline(parts, places, owned)

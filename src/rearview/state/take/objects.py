@@ -88,18 +88,13 @@ _ONE_OF_A_KIND = (
 """Objects of the process that are meant by their names: the global random streams are kept by themselves, in `streams`."""
 
 
-def process_objects() -> list[tuple[tuple[str, str], Any]]:
-    """The objects that every process has, by module and name."""
-    return [(names, value) for names in _ONE_OF_A_KIND if (value := found(*names)) is not None]
-
-
-def take_names(walk: Walk) -> dict[tuple[str, str], int]:
-    """Know the objects that every process has before any is met; their nodes."""
-    numbers = {}
-    for names, value in process_objects():
-        numbers[names] = walk.memo[id(value)] = walk.add(("ref", walk.slots(names)))
-        walk.keep.append(value)
-    return numbers
+def take_names(walk: Walk) -> None:
+    """Know the objects that every process has before any is met."""
+    for module, name in _ONE_OF_A_KIND:
+        value = found(module, name)
+        if value is not None:
+            walk.memo[id(value)] = walk.add(("ref", walk.slots((module, name))))
+            walk.keep.append(value)
 
 
 def take_class(walk: Walk, value: type) -> Node:

@@ -14,11 +14,11 @@ _MEMORY_AT = {"tensor": 2, "quantized": 2, "nparray": 2}
 _OFFSET_AT = {"tensor": 6, "quantized": 4, "nparray": 6}
 
 
-def merge(walk: Walk) -> bool:
-    """Describe memory that lies inside other memory by that. Whether there was any."""
+def merge(walk: Walk) -> None:
+    """Describe memory that lies inside other memory by that."""
     inside = _inside(walk)
     if not inside:
-        return False
+        return
     for number, (kind, payload) in enumerate(walk.nodes):
         at = _MEMORY_AT.get(kind)
         found = inside.get(payload[at]) if at is not None else None
@@ -33,7 +33,6 @@ def merge(walk: Walk) -> bool:
         changed[_OFFSET_AT[kind]] = walk.slot(walk.nodes[payload[_OFFSET_AT[kind]]][1] + distance // size)
         walk.nodes[number] = (kind, changed)
     _drop_unused(walk, inside)
-    return True
 
 
 def _inside(walk: Walk) -> dict[int, tuple[int, int]]:
