@@ -54,18 +54,15 @@ def packages() -> dict[str, str]:
 
 
 def at_end() -> dict[str, Any]:
-    """What is loaded by the end: packages imported on the way, thread counts, devices, and how much memory it took."""
+    """What is loaded by the end: packages imported on the way, thread counts, devices."""
     facts: dict[str, Any] = {"packages": packages()}
-    peak = _peak_rss_bytes()
-    if peak is not None:
-        facts["peak_rss_bytes"] = peak
     torch = torch_now()
     if torch is not None:
         facts["torch"] = torch
     return facts
 
 
-def _peak_rss_bytes() -> int | None:
+def peak_bytes() -> int | None:
     """The most memory that this process has had; None where the system does not tell."""
     try:
         import resource

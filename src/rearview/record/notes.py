@@ -169,6 +169,8 @@ def at_end(run: OpenRun) -> None:
     except (OSError, ValueError, RearviewError) as problem:
         say(f"the end of run {run.recorder.run} could not be noted in full: {problem}")
     run.recorder.fact("environment", **environment.at_end())
+    if (peak := environment.peak_bytes()) is not None:
+        run.recorder.fact("memory", peak_bytes=peak)
     if not run.explicit:  # one of several runs is not the last to ask
         unasked = [name for name in run.recorder.given.texts if name not in run.recorder.given.asked]
         if unasked:

@@ -218,8 +218,8 @@ def _take_fact(found: _Read, fact: Mapping[str, Any]) -> None:
         found.cells[-1][1] = float(wall)
     elif kind == "environment":
         found.environment.update(fact)
-        peak = fact.get("peak_rss_bytes")
-        found.memory_bytes = int(peak) if isinstance(peak, int) else found.memory_bytes
+    elif kind == "memory" and isinstance(fact.get("peak_bytes"), int):
+        found.memory_bytes = int(fact["peak_bytes"])
     elif kind == "restored" and isinstance(fact.get("seconds"), (int, float)):
         found.restored.append((str(fact.get("manifest")), float(fact["seconds"])))
 
@@ -325,12 +325,11 @@ def _filled(main: _Main, count: int, has_nested: bool) -> tuple[tuple[float, ...
 
 
 def _memory(found: _Read, groups: list[Checkpoint]) -> int | None:
-    """The most that the process had in memory. Without its end, about: its state, its gradients and the like, and the libraries."""
-    if found.end_wall is not None and found.memory_bytes is not None:
+    """The most that the process had in memory, told as it ended. Else about: its state, its gradients and the like, and the libraries."""
+    if found.memory_bytes is not None:
         return found.memory_bytes
     largest = max((one.size_bytes for group in groups for one in group.members), default=None)
-    guessed = None if largest is None else 3 * largest + (300 << 20)
-    return max((one for one in (guessed, found.memory_bytes) if one is not None), default=None)
+    return None if largest is None else 3 * largest + (300 << 20)
 
 
 def _threads(environment: Mapping[str, Any]) -> int | None:
