@@ -44,6 +44,7 @@ MAY_WRITE_FILES = {
 MAY_START_PROGRAMS = {
     "versions/git.py": "starts git",
     "cli/starting.py": "starts the user's script",
+    "replay/interpreters.py": "asks another interpreter what is installed there",
     "replay/pool.py": "starts the recorded program in a worker",
 }
 

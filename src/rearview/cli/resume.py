@@ -16,7 +16,7 @@ from rearview.cli import options, outlook, output, screen, starting, text
 from rearview.errors import CheckpointError, NotFound, UsageError
 from rearview.record import environment, handshake, past, process, recorded_code, restore_points, resuming
 from rearview.record.past import Past
-from rearview.replay import again
+from rearview.replay import again, interpreters
 from rearview.store import layout
 
 if TYPE_CHECKING:
@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from rearview.store.layout import Store
 
 _LOOKED_AT = 50
-_ASK = (
-    "import json, platform, importlib.metadata as m\n"
-    "def v(n):\n"
-    "    try: return m.version(n)\n"
-    "    except Exception: return None\n"
-    "print(json.dumps({'python': platform.python_version(), 'packages': {n: v(n) for n in %r}}))"
-)
-
-
 @click.command("resume", short_help="Go on with a run that was killed or failed.")
 @options.run_argument(required=False)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
@@ -235,9 +226,8 @@ def _environment(known: Past, interpreter: str, environ: Mapping[str, str]) -> l
     now = environment.at_start(environ)
     then = known.environment
     wanted = [name for name in environment.ESSENTIAL if name in (then.get("packages") or {})]
-    answer = starting.ask(interpreter, _ASK % (wanted,), environ) if wanted or interpreter != sys.executable else {}
-    if isinstance(answer, dict):
-        now |= answer
+    if wanted or interpreter != sys.executable:
+        now |= interpreters.ask(interpreter, wanted, environ)
     return environment.differences(then, now)
 
 

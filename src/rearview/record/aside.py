@@ -17,7 +17,7 @@ from typing import Any
 from rearview.errors import CheckpointError, RearviewError
 from rearview.model import MAIN_PROCESS
 from rearview.record import firsts, handles
-from rearview.record.outputs import Row, tail_digest
+from rearview.record.outputs import TAIL_BYTES, Row, tail_digest
 from rearview.store import objects
 from rearview.store.layout import Store
 
@@ -85,7 +85,8 @@ def survey(
     for row in rows:
         path, length, mode, key, mtime_ns, tail, position, before, process = (*row, *([None] * 9))[:9]
         full = os.path.join(os.path.abspath(project), str(path))
-        plan = _noted(store, str(path), str(instead.get(full, full)), int(length), str(mode), key, mtime_ns, tail, latest)
+        appended = mode == "a" or (position is not None and bool(before))
+        plan = _noted(store, str(path), str(instead.get(full, full)), int(length), str(mode), key, mtime_ns, tail, latest, appended)
         plan.position, plan.before_loop, plan.process = position, before, process or MAIN_PROCESS
         plans.setdefault(str(path), plan)
     for path, mode, prior, process in ((*one, None)[:4] for one in later):
@@ -102,8 +103,10 @@ def survey(
     return list(plans.values())
 
 
-def _noted(store: Store, path: str, full: str, length: int, mode: str, key: Any, mtime: Any, tail: Any, latest: int | None) -> Plan:
-    """A file that the checkpoint knows."""
+def _noted(
+    store: Store, path: str, full: str, length: int, mode: str, key: Any, mtime: Any, tail: Any, latest: int | None, appended: bool
+) -> Plan:
+    """A file that the checkpoint knows. `appended`: nobody writes but at its end."""
     kept = isinstance(key, str) and _is_kept(store, key)
     try:
         facts = os.stat(full)
@@ -114,7 +117,7 @@ def _noted(store: Store, path: str, full: str, length: int, mode: str, key: Any,
         return plan
     if latest is not None and facts.st_mtime_ns > latest:
         plan.what = LEFT
-    elif _begins_alike(full, length, tail, key if kept else None):
+    elif _begins_alike(full, length, tail, key if kept else None, appended or facts.st_size > length):
         plan.what = SAME if facts.st_size == length else CUT
     else:
         plan.what = PUT_BACK if kept else LOST
@@ -157,14 +160,18 @@ def _is_kept(store: Store, key: str) -> bool:
         return False
 
 
-def _begins_alike(path: str, length: int, tail: Any, key: str | None) -> bool:
-    """Whether a file still begins with what it held at the checkpoint."""
+def _begins_alike(path: str, length: int, tail: Any, key: str | None, grew: bool) -> bool:
+    """Whether a file that was written to since still begins with what it held at the checkpoint.
+
+    The bytes at the end of what it was tell that of a file that grew; of one written anew in its old length they tell nothing about
+    those before them.
+    """
     try:
         if key is not None:
             with open(path, "rb") as file:
                 data = file.read(length)
             return len(data) == length and objects.key_of(data) == key
-        return tail is not None and tail_digest(path, length) == tail
+        return tail is not None and (grew or length <= TAIL_BYTES) and tail_digest(path, length) == tail
     except OSError:
         return False
 

@@ -110,12 +110,3 @@ def reap(worker: Worker) -> None:
 def _signal(worker: Worker, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(worker.process.pid, number)
-
-
-def ask(interpreter: str, question: str, environ: Mapping[str, str]) -> object:
-    """What another interpreter answers: the JSON that a line of Python prints there; None if it does not answer."""
-    try:
-        done = subprocess.run([interpreter, "-c", question], env=dict(environ), capture_output=True, timeout=60)
-        return json.loads(done.stdout) if done.returncode == 0 else None
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None

@@ -21,7 +21,7 @@ from rearview.plan.scans import Need, Plan
 from rearview.plan.timeline import ITERATION, OTHER, History
 from rearview.record import past
 from rearview.record.past import Past
-from rearview.replay import again, cut, history, inputs, logged, lost_files, needs, notebooks, pool, protection, query
+from rearview.replay import again, cut, history, inputs, interpreters, logged, lost_files, needs, notebooks, protection, query
 from rearview.replay import environment as where
 from rearview.replay.conductor import Task
 from rearview.replay.pool import Program
@@ -33,13 +33,6 @@ from rearview.versions import probed, read
 if TYPE_CHECKING:
     from rearview.catalog.runs import RunInfo
 
-_ASK = (
-    "import json, platform, importlib.metadata as m\n"
-    "def v(n):\n"
-    "    try: return m.version(n)\n"
-    "    except Exception: return None\n"
-    "print(json.dumps({'python': platform.python_version(), 'packages': {n: v(n) for n in %r}}))"
-)
 _NEWEST = 10
 _REMEMBERED = 200
 MEASURED, PREDICTED = "measured", "predicted_s"
@@ -260,8 +253,7 @@ def _here(known: Past, environ: Mapping[str, str]) -> dict[str, Any]:
     if os.path.realpath(interpreter) == os.path.realpath(sys.executable) and interpreter == sys.executable:
         return where.here(known.environment, environ)
     wanted = list(known.environment.get("packages") or ())
-    answer = pool.ask(interpreter, _ASK % (wanted,), environ)
-    told = answer if isinstance(answer, dict) else {}
+    told = interpreters.ask(interpreter, wanted, environ)
     packages = {name: version for name, version in (told.get("packages") or {}).items() if version is not None}
     now = where.here(known.environment, environ, packages)
     return {**now, "packages": packages, **({"python": told["python"]} if "python" in told else {})}

@@ -274,6 +274,22 @@ def test_a_large_file_written_anew_cannot_be_brought_back_and_stays(store: Store
     assert path.read_bytes() == now
 
 
+def test_an_equal_end_does_not_prove_a_large_file_that_was_written_anew(store: Store) -> None:
+    path, end = store.project / "best.bin", b"z" * outputs.TAIL_BYTES
+    with open(path, "wb") as file:
+        file.truncate(20 << 20)  # too large for its content to be kept
+        file.seek(0, os.SEEK_END)
+        file.write(b"old" + end)
+    noted = rows(follow(store), store)
+    size = path.stat().st_size
+    with open(path, "wb") as file:
+        file.write(b"another beginning")
+        file.seek(size - len(end))
+        file.write(end)
+    assert path.stat().st_size == size and noted["best.bin"][3] is None
+    assert survey(store, noted)["best.bin"].what == aside.LOST
+
+
 def test_a_large_file_that_grew_is_cut_by_its_tail(store: Store) -> None:
     path = store.project / "big.log"
     content = os.urandom(outputs.SMALL_BYTES + 100)
