@@ -5,11 +5,8 @@ Reads files by the rules that versions are taken by. Must not know runs, or what
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import io
 import os
-import textwrap
 import tokenize
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +20,7 @@ from rearview.instrument.added import Added, Changed, Group, Log, added, added_i
 from rearview.instrument.modules import reachable
 from rearview.model import RunId, VersionId
 from rearview.record import source
-from rearview.replay import cells, narrowing, notebooks
+from rearview.replay import cells, narrowing, notebooks, recognising
 from rearview.store.layout import Store
 from rearview.versions import read
 from rearview.versions.gather import gather
@@ -96,22 +93,9 @@ class Statements:
         lines = place_at.lines_of(decoded(self.files[group.file]))
         return "".join(lines[group.place[0] - 1 : group.place[2]])
 
-    def _beside(self, group: Group) -> str:
-        """What of a group is no log alone: temporaries that a log needs, conditions around it."""
-        try:
-            body = ast.parse(textwrap.dedent(self.text(group))).body
-        except SyntaxError:
-            return self.text(group).strip()  # it shares its lines with other statements
-        return "\n".join(ast.unparse(one) for one in body if not isinstance(one, ast.Expr))
-
     def digest(self, name: str | None) -> str:
-        """What recognises the statements of a name: their text, and where they are in the program."""
-        found = hashlib.blake2b(digest_size=12)
-        for log in self.added.logs:
-            if log.name == name:
-                where = f"{log.file}\0{log.function}\0{log.loops}\0{log.text}\0"
-                found.update((where + self._beside(self.added.groups[log.group])).encode("utf-8", "surrogatepass") + b"\0")
-        return found.hexdigest()
+        """What recognises the statements of a name."""
+        return recognising.digest(self.added, {path: decoded(data) for path, data in self.files.items()}, name)
 
 
 def decoded(data: bytes) -> str:
