@@ -95,7 +95,7 @@ class Finding:
 
     @staticmethod
     def _above(node: Node) -> bool:
-        return isinstance(node.syntax, (*_DEFINITIONS, ast.Import, ast.ImportFrom)) or _constant(node.syntax)
+        return isinstance(node.syntax, (*_DEFINITIONS, ast.Import, ast.ImportFrom)) or constant(node.syntax)
 
     @staticmethod
     def _reads(nodes: Sequence[Node]) -> set[str]:
@@ -121,7 +121,7 @@ class Finding:
         home = self._names.new.home(name, node)
         if home is None:
             return None
-        binders = [one for one in home.below() if one.function is home and _binds(one, name)]
+        binders = [one for one in home.below() if one.function is home and binds(one, name)]
         top = [one for one in binders if one.owner is one.file.module]
         if len(binders) == 1 and top and self._above(top[0]):
             made = {one for node in of_own([top[0].syntax]) for one in bound_by(node)}
@@ -133,7 +133,7 @@ class Finding:
 
     def _temporaries(self, name: str, home: Node, binders: list[Node]) -> list[Node] | None:
         """All that binds or fills a name, if nothing that the old version has reads it."""
-        makers = [one for one in home.below() if one not in self._inside and (one in binders or _fills(one, name))]
+        makers = [one for one in home.below() if one not in self._inside and (one in binders or fills(one, name))]
         if not all(isinstance(one.syntax, (*_TEMPORARIES, ast.Expr)) and not self._matched(one) for one in makers):
             return None
         others = [one for one in home.below() if one not in self._inside and one not in makers and name in one.words]
@@ -178,7 +178,8 @@ def _own(node: Node) -> set[str]:
     return {name for one in of_own([node.syntax]) for name in bound_by(one)}
 
 
-def _binds(node: Node, name: str) -> bool:
+def binds(node: Node, name: str) -> bool:
+    """Whether a statement itself gives a name its value, its blocks left out."""
     statement = node.syntax
     if isinstance(statement, _DEFINITIONS):
         return statement.name == name
@@ -196,7 +197,7 @@ def _heads(statement: ast.AST) -> list[ast.AST]:
     return [ast.Name(statement.name, ast.Store())] if isinstance(statement, ast.ExceptHandler) and statement.name else []
 
 
-def _fills(node: Node, name: str) -> bool:
+def fills(node: Node, name: str) -> bool:
     """Whether a statement does nothing but change what a name holds: `losses.append(x)`, `table[k] = v`."""
     statement = node.syntax
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
@@ -208,7 +209,7 @@ def _fills(node: Node, name: str) -> bool:
     return False
 
 
-def _constant(statement: ast.AST) -> bool:
+def constant(statement: ast.AST) -> bool:
     """Whether a statement gives names a value that is written there."""
     if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
         return False

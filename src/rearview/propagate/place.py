@@ -18,7 +18,7 @@ from rearview.propagate.choose import choose, not_yet
 from rearview.propagate.match import Matching
 from rearview.propagate.names import Names
 from rearview.propagate.needs import Finding, Needs
-from rearview.propagate.splice import Insertion, line_of, meaning, splice, text_of
+from rearview.propagate.splice import Insertion, line_of, meaning, splice, text_of, whole
 from rearview.propagate.spots import Nowhere, Spot, Spots
 from rearview.propagate.tree import File, Node
 
@@ -190,7 +190,7 @@ class _Placing:
         except (SyntaxError, ValueError) as problem:
             return Refused(f"the version would not be a program any more: {getattr(problem, 'msg', problem)}", (line,))
         bare = splice(self._old, [statement])[0]
-        module = [_alone(one, needs.names)[0] for one in needs.module]
+        module = [whole(one, needs.names)[0] for one in needs.module]
         told = [*wrapped, *module, *(_short(one) for one in needs.temporaries)]
         why = "; ".join(dict.fromkeys(doubts)) or "its neighbours are there, and nothing between them"
         begin = begins[-1]
@@ -201,7 +201,7 @@ class _Placing:
         found: list[Insertion] = []
         if needs.module:
             top = next((one for one in [spot.owner, *spot.owner.above()] if one.owner is self._old.module), None)
-            lines = [text for one in needs.module for text in _alone(one, needs.names)]
+            lines = [text for one in needs.module for text in whole(one, needs.names)]
             found.append(Insertion(top.line if top else line, tuple(lines)))
         for node in needs.temporaries:
             here = self._temporary(node, line, indent, needs.renamed)
@@ -223,16 +223,6 @@ class _Placing:
         at = line_of(spot) if choose(spot, [node], read([node.syntax])) else None
         lines = text_of([node], at[1], renamed) if at and not spot.doubts else None
         return Insertion(at[0], tuple(lines)) if at and lines is not None else None
-
-
-def _alone(node: Node, names: set[str]) -> list[str]:
-    """The lines of a statement of the module; of an import, what is needed of it."""
-    statement = node.syntax
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        wanted = [one for one in statement.names if set(bound_by(one)) & names]
-        part = ast.Import(wanted) if isinstance(statement, ast.Import) else ast.ImportFrom(statement.module, wanted, statement.level)
-        return [ast.unparse(part)]
-    return text_of([node], "", {}) or ast.unparse(statement).splitlines()
 
 
 def _only_wraps(owner: Node, group: list[Node]) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rearview.instrument.calls import parse
+from rearview.instrument.scopes import bound_by
 from rearview.propagate.spots import Spot
 from rearview.propagate.tree import File, Node
 
@@ -94,6 +95,16 @@ def text_of(group: Sequence[Node], indent: str, renamed: Mapping[str, str]) -> l
             return None
         found += lines
     return found
+
+
+def whole(node: Node, names: set[str]) -> list[str]:
+    """The lines of a statement of the module; of an import, what is needed of it."""
+    statement = node.syntax
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        wanted = [one for one in statement.names if set(bound_by(one)) & names]
+        part = ast.Import(wanted) if isinstance(statement, ast.Import) else ast.ImportFrom(statement.module, wanted, statement.level)
+        return [ast.unparse(part)]
+    return text_of([node], "", {}) or ast.unparse(statement).splitlines()
 
 
 def _text(node: Node, indent: str, renamed: Mapping[str, str]) -> list[str] | None:
