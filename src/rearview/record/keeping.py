@@ -200,6 +200,7 @@ class Keeping:
             taken_at=recorder.elapsed_us(),
             wall=time.time(),
             missing=missing,
+            unlike=[[one.where, one.type_name, one.why] for one in captured.unlike],
             pickled=list(captured.pickled),
             stats={"compute_s": boundary.compute_s, "nodes": len(captured.tree.nodes), "outside": boundary.outside},
             rank=recorder.rank or 0,

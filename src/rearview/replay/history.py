@@ -277,7 +277,8 @@ def _boundaries(store: Store, group: Checkpoint, numbers: Mapping[Key, int]) -> 
     whole = group.whole and not group.thinned and objects.path_of(store, first.tree).is_file()
     loop = str(first.path[-1][0]) if group.part == BLOCK else None
     size = sum(one.size_bytes for one in group.members)
-    lacks = tuple(str(row[0]) for row in first.missing if row[2] != PENDING)  # a tensor's value is there, if not its history
+    rows = [*(row for row in first.missing if row[2] != PENDING), *first.unlike]  # a tensor's value is there, if not its history
+    lacks = tuple(str(row[0]) for row in rows)
     part = group.part if usual else OTHER
     return [Boundary(str(first.name), part, number, int(first.path[outside][2]), size, whole, first.ending, loop, lacks)]
 

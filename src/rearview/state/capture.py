@@ -30,6 +30,8 @@ class Captured:
     buffers: list[LiveBuffer]
     missing: list[Missing]
     """What it does not hold."""
+    unlike: list[Missing]
+    """What it brings back otherwise than the program had it."""
     pickled: list[str]
     """What is put back by its own code for being pickled."""
     places: Places
@@ -62,6 +64,7 @@ def capture(roots: Mapping[RootKey, object], *, adapters: Sequence[Adapter] = ()
         walk.tree,
         walk.buffers,
         walk.missing,
+        walk.unlike,
         _outermost(walk),
         walk.places,
         [number for number in walk.buffer_nodes.values() if walk.nodes[number][0] == "buffer"],

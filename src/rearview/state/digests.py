@@ -100,7 +100,7 @@ class _Digests:
     def _sorted(self, payload: list[int]) -> list[int]:
         """The elements of a set by what they are: the order in which a set gives them out means nothing."""
         nodes = self._tree.nodes
-        items = payload[_SET_ITEMS_AT:]
+        items = list(dict.fromkeys(payload[_SET_ITEMS_AT:]))  # one may be named twice: how a set is filled (`take/sets`)
         keys = {item: self._token(item) if is_atom(nodes[item][0]) else self._walk(item, {})[0].encode() for item in items}
         return [*payload[:_SET_ITEMS_AT], *sorted(items, key=lambda item: keys[item])]
 

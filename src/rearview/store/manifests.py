@@ -103,6 +103,8 @@ class Manifest:
     """Text of the root -> [digest, bytes, kind]."""
     missing: list[list[str]] = field(default_factory=list)
     """What it does not hold: [where, type, why]."""
+    unlike: list[list[str]] = field(default_factory=list)
+    """What comes back otherwise than the program had it: [where, type, why]. A question about it is not answered from this state."""
     pickled: list[str] = field(default_factory=list)
     files: list[Any] = field(default_factory=list)
     """Output files: path, length, mode, and the object with the content or null."""

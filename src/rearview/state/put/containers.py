@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs, identical, present, sequence
+from rearview.state.take import sets
 from rearview.state.tree import NONE
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Deque(Container):
 
 
 class Set(Container):
-    """A set. One that has the same elements is left alone: so is the order in which it gives them out."""
+    """A set, filled so that it gives its elements out as it did; one that does so already is left alone."""
 
     plain = set
 
@@ -94,19 +95,11 @@ class Set(Container):
 
     def refill(self, job: Job, payload: Any, made: Any) -> None:
         items = present(job, payload[2:])
-        if not same_elements(items, set.copy(made)):
+        wanted: set[Any] = set()
+        sets.fill(wanted, items)
+        if not sets.alike(made, wanted):
             set.clear(made)
-            set.update(made, items)
-
-
-def same_elements(items: Sequence[Any], have: Any) -> bool:
-    """Whether a set holds these very objects, or plain values equal to them and of the same type."""
-    if len(items) != len(have):
-        return False
-    known = {id(item) for item in have}
-    rest = [item for item in items if id(item) not in known]
-    pool = {(type(item), item) for item in have} if rest else set()
-    return all((type(item), item) in pool and type(item) in (str, int, bytes, bool, float) for item in rest)
+            sets.fill(made, items)
 
 
 class FrozenSet(Kind):
@@ -124,7 +117,7 @@ class FrozenSet(Kind):
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
         items = present(job, payload[2:])
-        if live is not ABSENT and same_elements(items, frozenset(live)):
+        if live is not ABSENT and sets.alike_frozen(live, frozenset(items)):
             return live
         return frozenset(items) if payload[0] == NONE else frozenset.__new__(job.made[payload[0]], items)
 

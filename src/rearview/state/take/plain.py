@@ -12,6 +12,7 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
+from rearview.state.take import sets
 from rearview.state.take.attributes import attributes
 from rearview.state.take.packing import PACK_FROM, packed_dict, packed_sequence
 from rearview.state.take.walk import Taker, Uncapturable, Walk
@@ -75,13 +76,26 @@ def take_dict(walk: Walk, value: dict[Any, Any]) -> Node:
 
 
 def take_set(walk: Walk, value: set[Any]) -> Node:
-    """A set, its elements in the order it gives them out."""
-    return ("set", [*_class(walk, value, set), *walk.slots(set.copy(value))])
+    """A set, its elements in an order that fills it to what it is."""
+    for _ in range(8):
+        try:
+            items, exact = sets.recipe(value)
+            break
+        except RuntimeError:  # another thread changed it meanwhile
+            continue
+    else:
+        raise Uncapturable("it kept changing while it was read")
+    if not exact:
+        walk.differs(value, sets.UNLIKE)
+    return ("set", [*_class(walk, value, set), *walk.slots(items)])
 
 
 def take_frozenset(walk: Walk, value: frozenset[Any]) -> Node:
     """A frozen set."""
-    return ("frozenset", [*_class(walk, value, frozenset), *walk.slots(frozenset.__iter__(value))])
+    items, exact = sets.frozen_recipe(value)
+    if not exact:
+        walk.differs(value, sets.UNLIKE)
+    return ("frozenset", [*_class(walk, value, frozenset), *walk.slots(items)])
 
 
 def take_deque(walk: Walk, value: collections.deque[Any]) -> Node:

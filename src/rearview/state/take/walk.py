@@ -25,6 +25,7 @@ INLINE_BYTES = 4096
 SMALL_BYTES = 256
 """Memory up to this size is copied into the tree: a buffer of its own would cost more than it holds."""
 LONG_TEXT = 1 << 16
+_MOST_UNLIKE = 1000
 _I64_MIN, _I64_MAX = -(2**63), 2**63 - 1
 
 
@@ -75,6 +76,8 @@ class Walk:
         self.buffers: list[LiveBuffer] = []
         self.buffer_nodes: dict[Hashable, int] = {}
         self.missing: list[Missing] = []
+        self.unlike: list[Missing] = []
+        """What comes back otherwise than the program had it: a question about it is not answered from this state."""
         self.pickled: list[int] = []
         self.omit = omit
         self.cache: dict[Hashable, Any] = {}
@@ -247,6 +250,11 @@ class Walk:
         """The node of an object that is not kept."""
         self.missing.append(Missing(self.where(number), type_name(value), why))
         return ("live", [self.slot(type_name(value)), self.slot(why), NONE])
+
+    def differs(self, value: object, why: str, name: str = "") -> None:
+        """What is being taken will come back otherwise than it is."""
+        if len(self.unlike) < _MOST_UNLIKE:
+            self.unlike.append(Missing(self.where(self.at) + name, type_name(value), why))
 
     def where(self, number: int) -> str:
         """How a node is called in messages."""

@@ -1,0 +1,82 @@
+"""A set comes back with the order in which it gave its elements out, or it is said that it does not."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from rearview.state.capture import capture
+from rearview.state.digests import root_digests
+from rearview.state.restore import plan
+from rearview.state.take import sets
+
+
+class _NoBuffers:
+    def into(self, index: int, dest: memoryview) -> None:
+        raise AssertionError
+
+    def size(self, index: int) -> int:
+        raise AssertionError
+
+
+def _back(value: Any, live: Any) -> Any:
+    taken = capture({("given", "it"): value})
+    return plan(taken.tree, {("given", "it"): live}, _NoBuffers()).apply()["given", "it"], taken
+
+
+def _grown(draw: random.Random, size: int) -> set[Any]:
+    made: set[Any] = set()
+    for _ in range(size):
+        number = draw.randrange(10**9)
+        made.add(draw.choice((number, f"name {number}", (number, "x"))))
+    return made
+
+
+def test_a_set_that_only_grew_comes_back_in_its_order() -> None:
+    draw = random.Random(4)
+    exact = 0
+    for size in (*range(1, 40), 75, 76, 77, 78, 150, 307, 700):
+        made = _grown(draw, size)
+        for live in (set(), {*reversed([*made])}, set(range(50))):
+            back, taken = _back(made, live)
+            assert back is live and back == made
+            if not taken.unlike:
+                exact += 1
+                assert list(back) == list(made)
+                more = [draw.randrange(10**9) for _ in range(30)]
+                one, other = set(back), set(made)
+                one.update(more)
+                other.update(more)
+                assert list(one) == list(other)
+    assert exact >= 40 * 3
+
+
+def test_a_frozen_one_too() -> None:
+    draw = random.Random(5)
+    for size in (*range(2, 30), 100, 200):
+        made = frozenset(_grown(draw, size))
+        back, taken = _back(made, frozenset())
+        assert back == made and (taken.unlike or list(back) == list(made))
+
+
+def test_one_from_which_something_was_removed_is_unlike_if_its_table_shows_it() -> None:
+    made = {f"name {k}" for k in range(200)}
+    for k in range(190):
+        made.discard(f"name {k}")
+    _, taken = _back(made, set())
+    assert [(one.where, one.why) for one in taken.unlike] == [("it", sets.UNLIKE)]
+    made = {1, 2, 3}
+    made.remove(2)
+    made = made | set()  # a new table
+    assert not _back(made, set())[1].unlike
+
+
+def test_the_order_is_no_part_of_the_proof() -> None:
+    names = [f"name {k}" for k in range(60)]
+    digests = set()
+    for order in (names, names[::-1], sorted(names, key=hash)):
+        made: set[str] = set()
+        for name in order:
+            made.add(name)
+        digests.add(root_digests(capture({("given", "it"): made}).tree, [])["given", "it"])
+    assert len(digests) == 1
