@@ -32,6 +32,10 @@ from rearview.errors import (
 @click.option("--before", is_flag=True, help="With --at: log before the statement.")
 @click.option("--isolate", is_flag=True, help="Put generators and touched state back after each added statement.")
 @click.option("--device", type=click.Choice(["cpu"]), help="Replay a run of a GPU without one.")
+@click.option("--show", is_flag=True, help="Show where the statement goes in each version, as a diff, and run nothing.")
+@click.option("--unsure", is_flag=True, help="Also in versions where its place is not certain.")
+@click.option("--only-sure", is_flag=True, help="Leave those versions out, and never ask about them.")
+@click.option("--skip", multiple=True, metavar="VERSION", help="Leave this version out.")
 @click.option("--forget", is_flag=True, help="Forget what was replayed under these names.")
 @options.as_json
 @options.color
@@ -39,13 +43,16 @@ from rearview.errors import (
 def command(ctx: click.Context, /, **given: Any) -> None:
     """Fill the columns of NAMEs: of log statements that you have added to the source since. Without NAME: of all of them.
 
-    Asks the runs whose source is today's but for what was added. Shows the plan first: what runs, from which checkpoints, how long it
-    will take; then asks. Values are proved against the record and fill the rows of the run itself.
+    Asks every run, whatever its code looked like: in another version the statement is placed where it belongs, or the plan says why it
+    cannot go there. Shows the plan first: what runs, from which checkpoints, how long it will take; then asks. Values are proved against
+    the record and fill the rows of the run itself.
 
     Exit code: 0 answered, 1 diverged or answered in part, 3 nothing matched, 4 a statement raised, 130 interrupted.
     """
     if given["forget"]:
         ctx.exit(_forget(given["names"], given["run_ref"]))
+    if given["unsure"] and given["only_sure"]:
+        raise UsageError("--unsure and --only-sure say the opposite: choose one")
     if given["as_json"] and not (given["yes"] or given["dry_run"]):
         raise UsageError("--json asks nobody: add --yes to run the plan, or --dry-run to see it")
     ctx.exit(_replay(given))
@@ -59,18 +66,15 @@ def _replay(given: dict[str, Any]) -> int:
     with opening.catalog() as catalog:
         prospect = asking.look(catalog, ask)
     view = screen.of_stdout(given["color"])
-    if given["dry_run"]:
-        if given["as_json"]:
-            output.write("rearview.replay-plan/1", **replay_page.prospect_as_json(prospect))
-        else:
-            screen.write(replay_page.page(prospect, view))
+    if given["dry_run"] or given["show"]:
+        _look_only(prospect, given, view)
         return EXIT_OK
     if not given["as_json"]:
         screen.write(replay_page.page(prospect, view))
+    if prospect.unsure and not given["only_sure"] and not given["yes"] and sys.stdin.isatty():
+        _ask_about(prospect)
     if not prospect.to_run:
-        if given["as_json"]:
-            output.write("rearview.replayed/1", answers=[], **replay_page.prospect_as_json(prospect))
-        return EXIT_OK if prospect.answered else EXIT_NOTHING_MATCHED
+        return _nothing_to_run(prospect, given["as_json"])
     runnable = [one for one in prospect.to_run if not one.plan.is_empty]
     if not runnable:
         return EXIT_DIFFERENCES
@@ -80,7 +84,56 @@ def _replay(given: dict[str, Any]) -> int:
     if given["as_json"]:
         facts = replay_page.prospect_as_json(prospect)
         output.write("rearview.replayed/1", answers=[replay_page.answer_as_json(one) for one in answers], **facts)
-    return EXIT_INTERRUPTED if interrupted else code_of(answers)
+    return EXIT_INTERRUPTED if interrupted else code_of(answers) or _partly(prospect)
+
+
+def _look_only(prospect: Any, given: dict[str, Any], view: screen.Screen) -> None:
+    if given["as_json"]:
+        output.write("rearview.replay-plan/1", **replay_page.prospect_as_json(prospect))
+    else:
+        screen.write(_shown(prospect, view) if given["show"] else replay_page.page(prospect, view))
+
+
+def _nothing_to_run(prospect: Any, as_json: bool) -> int:
+    if as_json:
+        output.write("rearview.replayed/1", answers=[], **replay_page.prospect_as_json(prospect))
+    partly = _partly(prospect)
+    return partly if prospect.answered else EXIT_NOTHING_MATCHED
+
+
+def _shown(prospect: Any, view: screen.Screen) -> list[str]:
+    """Each placement as a diff."""
+    from rearview.cli import opening, replay_versions
+    from rearview.model import VersionId
+    from rearview.versions import read
+
+    store, recorded = opening.store(), {}
+    for one in replay_versions.of([*prospect.to_run, *prospect.unsure]):
+        version = VersionId(one.version)
+        recorded[one.version] = {path: read.source(store, version, path) for path in read.files(store, version) if path.endswith(".py")}
+    return [*replay_versions.shown(prospect, recorded, view), *replay_page.not_asked(prospect, view)]
+
+
+def _ask_about(prospect: Any) -> None:
+    """Ask about each uncertain place, version by version; what is agreed to is run."""
+    from rearview.cli import replay_versions
+
+    for one in replay_versions.of(prospect.unsure):
+        for line in replay_versions.question_to_ask(one):
+            screen.note(line)
+        if click.confirm("Is that its place?", default=False, err=True):
+            prospect.to_run += one.runs
+            prospect.unsure = [prepared for prepared in prospect.unsure if prepared not in one.runs]
+
+
+def _partly(prospect: Any) -> int:
+    """Say how much of what was asked has no answer, and the exit code for that."""
+    left = len(prospect.unanswered)
+    if not left:
+        return EXIT_OK
+    asked = left + len(prospect.to_run) + len(prospect.answered)
+    screen.note(f"rearview: {left} of {text.count(asked, 'run')} cannot be answered; the plan says why")
+    return EXIT_DIFFERENCES
 
 
 def _ask(given: dict[str, Any]) -> Any:
@@ -98,7 +151,7 @@ def _ask(given: dict[str, Any]) -> Any:
         raise UsageError("--as and --before go with --at FILE:LINE")
     return Ask(
         names=names, run=given["run_ref"], where=given["where"], only=given["only"], at=at, from_start=given["from_start"],
-        workers=given["workers"], isolate=given["isolate"], device=given["device"],
+        workers=given["workers"], isolate=given["isolate"], device=given["device"], unsure=given["unsure"], skip=given["skip"],
     )  # fmt: skip
 
 

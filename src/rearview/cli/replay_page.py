@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rearview.cli import output, screen, tables, text
+from rearview.cli import output, replay_versions, screen, tables, text
 from rearview.plan import scans
 from rearview.plan.cost import Seconds
 from rearview.plan.scans import Plan
 from rearview.replay.answering import Answer
-from rearview.replay.asking import Prospect
+from rearview.replay.asking import UNSURE, Prospect
 from rearview.replay.compare import Difference
 from rearview.replay.preparing import Prepared
 from rearview.replay.query import Other
@@ -26,17 +26,32 @@ def interval(seconds: Seconds) -> str:
 def page(prospect: Prospect, view: screen.Screen) -> list[str]:
     """What a person reads before saying yes."""
     lines: list[str] = []
-    for prepared in prospect.to_run:
-        lines += [*([""] if lines else []), *_run(prepared, view)]
+    if replay_versions.several(prospect):
+        lines += [*_statement(prospect, view), *replay_versions.table(prospect, view)]
+        lines += _listed("noted", replay_versions.doubts(prospect), view)
+    else:
+        for prepared in prospect.to_run:
+            lines += [*([""] if lines else []), *_run(prepared, view)]
     if len(prospect.to_run) > 1:
         lines += ["", f"{text.count(len(prospect.to_run), 'run')}, one after the other: {interval(total(prospect.to_run))}"]
     if prospect.answered:
         runs = ", ".join(one.run.run[:8] for one in prospect.answered[:_SHOWN])
         more = f" and {len(prospect.answered) - _SHOWN} more" if len(prospect.answered) > _SHOWN else ""
         lines.append(f"answered already, nothing to run: {runs}{more}")
-    lines += _listed("not asked", [f"{one.run}: {one.why}" for one in _few_others(prospect.others)], view)
-    lines += [f"no added statement logs {text.escape(name)}" for name in prospect.unknown]
-    return lines
+    return lines + not_asked(prospect, view)
+
+
+def not_asked(prospect: Prospect, view: screen.Screen) -> list[str]:
+    """The runs that are left out, and why."""
+    unsure = [Other(one.run.run, f"version {str(one.run.version)[:8]}: {UNSURE}") for one in prospect.unsure]
+    lines = _listed("not asked", [f"{one.run}: {one.why}" for one in _few_others([*prospect.others, *unsure])], view)
+    return lines + [f"no added statement logs {text.escape(name)}" for name in prospect.unknown]
+
+
+def _statement(prospect: Prospect, view: screen.Screen) -> list[str]:
+    """What is asked, in the words of the newest version that is asked."""
+    asked = [one.question for one in (*prospect.to_run, *prospect.unsure) if one.question is not None]
+    return [*tables.facts([("statement", asked[0].text)], view), ""] if asked else []
 
 
 def _few_others(others: Sequence[Other]) -> list[Other]:
@@ -253,7 +268,8 @@ def plan_as_json(prepared: Prepared) -> dict[str, output.Json]:
         "plain_s": plan.plain_s, "speedup": plan.speedup, "left_out": output.facts(plan.left_out), "notes": output.facts(prepared.notes),
         "inputs": output.facts(prepared.inputs), "environment": output.facts(prepared.environment),
         "inexact": output.facts(prepared.inexact), "variables": output.facts(prepared.variables),
-        "unprotected": output.facts(prepared.unprotected),
+        "unprotected": output.facts(prepared.unprotected), "version": output.facts(prepared.run.version),
+        "placed": replay_versions.as_json(prepared),
     }  # fmt: skip
 
 
@@ -261,6 +277,7 @@ def prospect_as_json(prospect: Prospect) -> dict[str, output.Json]:
     """What a question comes to."""
     return {
         "plans": [plan_as_json(one) for one in prospect.to_run],
+        "unsure": [plan_as_json(one) for one in prospect.unsure],
         "answered": [one.run.run for one in prospect.answered],
         "others": output.facts(prospect.others),
         "unknown": output.facts(prospect.unknown),

@@ -40,11 +40,26 @@ class Prospect:
     """Everything that is asked of these runs is in the store."""
     others: list[Other] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    unsure: list[Prepared] = field(default_factory=list)
+    """Runs of versions in which the place of a statement is not certain: they are run if somebody says so."""
+
+    @property
+    def unanswered(self) -> list[Other]:
+        """Runs whose version cannot take the statement, or takes it at a place that nobody agreed to."""
+        left = [Other(one.run.run, f"{_version(one)}: {UNSURE}", str(one.run.version)) for one in self.unsure]
+        return [*(one for one in self.others if one.version is not None), *left]
 
     @property
     def names(self) -> list[str]:
         """What is asked for, by the statements."""
         return list(dict.fromkeys(name for one in (*self.answered, *_questions(self.to_run)) for name in one.names))
+
+
+UNSURE = "its place there is not certain: `--show` shows it, `--unsure` takes it"
+
+
+def _version(prepared: Prepared) -> str:
+    return f"version {str(prepared.run.version)[:8]}"
 
 
 def _questions(prepared: Sequence[Prepared]) -> list[Question]:
@@ -77,8 +92,10 @@ def look(catalog: Catalog, ask: Ask) -> Prospect:
         known = prepared.plan.is_empty and any(query.answered(store, question).values())
         if prepared.plan.is_empty and (known or not prepared.plan.left_out):
             prospect.answered.append(question)
-        else:
+        elif question.certain or ask.unsure:
             prospect.to_run.append(prepared)
+        else:
+            prospect.unsure.append(prepared)
     return prospect
 
 
@@ -104,7 +121,7 @@ def climb(prepared: Prepared, offer: Offer, show: Show | None = None) -> Answer:
 def replay(
     *names: str, where: str | None = None, run: str | None = None, only: str | None = None, at: str | None = None,
     expression: str | None = None, before: bool = False, workers: int | None = None, from_start: bool = False, isolate: bool = False,
-    device: str | None = None, store: Store | None = None,
+    device: str | None = None, unsure: bool = False, store: Store | None = None,
 ) -> list[str]:  # fmt: skip
     """Fill the columns of names, or of every virtual one, and give those names. Calling it is the agreement to its plan.
 
@@ -118,7 +135,7 @@ def replay(
     here = store or layout.locate(Path.cwd())
     ask = Ask(
         names=() if at is not None else names, run=run, where=where, only=only, at=_placed(at, expression, names, before),
-        workers=workers, from_start=from_start, isolate=isolate, device=device,
+        workers=workers, from_start=from_start, isolate=isolate, device=device, unsure=unsure,
     )  # fmt: skip
     with Catalog(here, timeout_s=config.load(here.project)["query_timeout"]) as catalog:
         prospect = look(catalog, ask)
@@ -128,8 +145,10 @@ def replay(
             sys.stderr.write(f"rearview: {sentence}\n")
         if answer.interrupted:
             raise KeyboardInterrupt
-        if answer.failed:
+        if answer.failed and len(prospect.to_run) == 1:
             raise StatementFailed(answer.failed[0])
+    for one in prospect.unanswered:
+        sys.stderr.write(f"rearview: run {one.run} is not answered: {one.why}\n")
     return list(names) or prospect.names
 
 
@@ -170,6 +189,7 @@ def complaints(answer: Answer) -> list[str]:
     """What the person who asked must know besides the values: a sentence each."""
     run, judged = answer.prepared.run.run, answer.judgement
     said = [f"run {run}: {one}" for one in (*answer.lost, *answer.notes)]
+    said += [f"run {run}: {StatementFailed(one)}" for one in answer.failed]
     if judged.verdict == "divergent":
         first = judged.first_difference
         if first is not None:

@@ -1,6 +1,7 @@
 """A question in hindsight: which statements, which runs, what of them is answered already. Looks and executes nothing.
 
-A run is asked if the source as it is now is its own source with statements added. The others are listed with what else is different.
+A run is asked if the source as it is now is its own source with statements added; a run of another version, if the statements have a
+place in its source. The others are listed with the reason.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from rearview.instrument.modules import reachable
 from rearview.model import RunId, VersionId
 from rearview.plan.scans import Need, Range, ranges
 from rearview.plan.timeline import History
+from rearview.propagate.place import Refused
+from rearview.propagate.project import Site
 from rearview.replay import notebooks
 from rearview.replay.sources import At, Notebook, Now, Statements
 from rearview.store import replays
@@ -49,6 +52,10 @@ class Ask:
     isolate: bool = False
     device: str | None = None
     """`cpu`: a run of a GPU is replayed without one."""
+    unsure: bool = False
+    """Take statements also where their place in another version is not certain."""
+    skip: tuple[str, ...] = ()
+    """Versions that are not asked, by the beginnings of their ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,13 @@ class Question:
     statements: Statements
     logs: tuple[Log, ...]
     """Of the statements that were added, those that are asked for."""
+    placed: tuple[Site, ...] = ()
+    """Where they went, in a version that is not today's."""
+
+    @property
+    def certain(self) -> bool:
+        """Whether the statements surely stand where they are meant to."""
+        return all(site.certain for site in self.placed)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -95,6 +109,16 @@ class Other:
 
     run: RunId
     why: str
+    version: str | None = None
+    """If it is its version that cannot take the statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Elsewhere:
+    """A run of another version."""
+
+    run: RunInfo
+    changed: Changed
 
 
 @dataclass(slots=True)
@@ -119,24 +143,69 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
         raise NotFound("no run matched: `rearview runs` lists them")
     names = tuple(dict.fromkeys((*ask.names, *([ask.at.name] if ask.at is not None else ()))))
     scripts = {one.filename for one in (chosen if ask.where is None else catalog.runs())} if ask.run is None else set()
-    found, asked = Found(), set()  # type: Found, set[str]
+    found = Found()
+    elsewhere: list[_Elsewhere] = []
+    _refuse_unknown(ask.skip, chosen)
     for run in chosen:
+        if ask.skip and str(run.version).startswith(ask.skip):
+            found.others.append(Other(run.run, f"version {str(run.version)[:8]} is skipped"))
+            continue
         try:
             one = _question(now, run, names)
         except UsageError as problem:
             if len(chosen) == 1:
                 raise
             one = Other(run.run, str(problem))
-        elsewhere = _other_script(one, scripts) if isinstance(one, Question) else one
-        if isinstance(elsewhere, Other):
-            found.others.append(elsewhere)
-        elif isinstance(one, Question):
-            found.questions.append(one)
-            asked.update(one.names)
+        if isinstance(one, _Elsewhere):
+            elsewhere.append(one)
+        else:
+            _sort(found, one, scripts)
+    virtual = names or tuple(dict.fromkeys(name for one in found.questions for name in one.names))
+    for other in elsewhere:
+        _sort(found, _placed(now, other, virtual), scripts)
+    order = {run.run: at for at, run in enumerate(chosen)}
+    found.questions.sort(key=lambda one: order[one.run.run])
+    asked = {name for one in found.questions for name in one.names}
     computed = any(one.computed for one in found.questions)
     found.unknown = [name for name in names if name not in asked and not computed]
     _refuse_if_nothing(found, names)
     return found
+
+
+def _refuse_unknown(skipped: Sequence[str], runs: Sequence[RunInfo]) -> None:
+    for version in skipped:
+        if not version.startswith("v") or not any(str(run.version).startswith(version) for run in runs):
+            raise UsageError(f"no run of what was asked is of a version {version}: `rearview versions` lists them")
+
+
+def _sort(found: Found, one: Question | Other, scripts: set[str]) -> None:
+    """Put a run where it belongs."""
+    other = _other_script(one, scripts) if isinstance(one, Question) else one
+    if isinstance(other, Other):
+        found.others.append(other)
+    elif isinstance(one, Question):
+        found.questions.append(one)
+
+
+def _placed(now: Now, one: _Elsewhere, names: tuple[str, ...]) -> Question | Other:
+    """A run of another version, with the statements in its own source."""
+    run, version = one.run, VersionId(str(one.run.version))
+    if not names:
+        return Other(run.run, f"it ran another version of the source ({one.changed}): name what is to be asked of it")
+    if run.how in notebooks.KINDS:
+        return Other(run.run, f"it ran another version of its cells ({one.changed})", version)
+    own = [name for name in names if name in run.last]
+    wanted = tuple(name for name in names if name not in own)
+    if not wanted:
+        return Other(run.run, f"it logged {', '.join(own)} itself")
+    placed = now.placed_in(version, wanted, run.filename if run.how in _FILES else None)
+    if isinstance(placed, Refused):
+        return Other(run.run, f"version {version[:8]}: {placed.why}", version)
+    statements, spread = placed
+    logs = tuple(log for log in statements.added.logs if log.name in wanted or log.name is None)
+    if not logs:
+        return Other(run.run, "the statement is there already, and was never come to")
+    return Question(run, *statements.only(logs), spread.sites)
 
 
 def _other_script(question: Question, scripts: set[str]) -> Other | None:
@@ -158,7 +227,7 @@ def _refuse_if_nothing(found: Found, names: Sequence[str]) -> None:
     raise NotFound(f"{what}: {'; '.join(list(reasons)[:3])}{' ...' if len(reasons) > 3 else hint}")
 
 
-def _question(now: Now, run: RunInfo, names: Sequence[str]) -> Question | Other:
+def _question(now: Now, run: RunInfo, names: Sequence[str]) -> Question | Other | _Elsewhere:
     if run.status == "running":
         if run.how in notebooks.KINDS:
             return Other(run.run, "it is still open in its kernel: ask there with rv.replay, which ends it, or begin another with rv.run()")
@@ -168,7 +237,7 @@ def _question(now: Now, run: RunInfo, names: Sequence[str]) -> Question | Other:
     executed = Notebook(run.run, run.filename) if run.how in notebooks.KINDS else None
     statements = now.against(VersionId(run.version), executed, run.filename if run.how in _FILES else None)
     if isinstance(statements, Changed):
-        return Other(run.run, f"it ran another version of the source ({statements})")
+        return _Elsewhere(run, statements)
     logs = _asked(statements, run, names)
     if not statements.added.logs and executed is not None:
         return Other(run.run, "no log statement was added to its cells: add the one you wish you had, and save the notebook")

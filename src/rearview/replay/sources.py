@@ -19,8 +19,10 @@ from rearview.instrument import place_at
 from rearview.instrument.added import Added, Changed, Group, Log, added, added_in_project
 from rearview.instrument.modules import reachable
 from rearview.model import RunId, VersionId
+from rearview.propagate.place import Refused
+from rearview.propagate.project import Spread
 from rearview.record import source
-from rearview.replay import cells, narrowing, notebooks, recognising
+from rearview.replay import cells, narrowing, notebooks, placing, recognising
 from rearview.store.layout import Store
 from rearview.versions import read
 from rearview.versions.gather import gather
@@ -127,6 +129,8 @@ class Now:
     _files: dict[str, bytes] = field(default_factory=dict)
     _gathered: dict[str, bytes] | None = None
     _known: dict[tuple[VersionId, Notebook | None, str | None], Statements | Changed] = field(default_factory=dict)
+    _texts: dict[str, str] | None = None
+    _placed_in: dict[tuple[VersionId, tuple[str, ...], str | None], tuple[Statements, Spread] | Refused] = field(default_factory=dict)
 
     def against(self, version: VersionId, notebook: Notebook | None = None, entry: str | None = None) -> Statements | Changed:
         """What was added to a version, or what else is different. Asked once for each version; for each run of a notebook.
@@ -178,6 +182,40 @@ class Now:
         if isinstance(found, Changed):
             return found
         return Statements(version, found, {path: self._bytes(path, text) for path, text in (found.files or {}).items()}, unchanged)
+
+    # -- another version ------------------------------------------------------------------------------------------------------
+
+    def texts(self) -> dict[str, str]:
+        """Every Python file of the project as it is now."""
+        if self._texts is None:
+            self._texts = {path: decoded(self._now(path) or data) for path, data in self._all().items()}
+        return self._texts
+
+    def placed_in(self, version: VersionId, names: tuple[str, ...], entry: str | None) -> tuple[Statements, Spread] | Refused:
+        """The statements that log some names placed into another version. Done once for each version."""
+        key = version, names, entry
+        if key not in self._placed_in:
+            self._placed_in[key] = self._place_in(version, names, entry)
+        return self._placed_in[key]
+
+    def _place_in(self, version: VersionId, names: tuple[str, ...], entry: str | None) -> tuple[Statements, Spread] | Refused:
+        asked = placing.wanted(self.texts(), names)
+        if not asked:
+            return Refused(f"no statement of the source as it is now logs {', '.join(names)}")
+        try:
+            data = {
+                path: read.source(self.store, version, path)
+                for path in read.files(self.store, version) if path.endswith(".py") and not path.startswith(_NOT_HERE)
+            }  # fmt: skip
+        except (NotFound, VersionError) as problem:
+            return Refused(f"its source cannot be read: {problem}")
+        found = placing.settle(asked, self.texts(), {path: decoded(one) for path, one in data.items()}, entry)
+        if isinstance(found, Refused):
+            return found
+        files = {path: encoded(text, data.get(path, b"")) for path, text in (found.added.files or {}).items()}
+        return Statements(version, found.added, files, {path: one for path, one in data.items() if path not in files}), found.spread
+
+    # -- files ----------------------------------------------------------------------------------------------------------------
 
     def _now(self, path: str) -> bytes | None:
         """A file as it is now, with what was placed in it."""

@@ -148,13 +148,15 @@ def test_the_plan_says_what_runs(tmp_path: Path) -> None:
     assert story.rows(story.project, "outer") == {}
 
 
-def test_runs_of_other_versions_are_listed_as_such(tmp_path: Path) -> None:
+def test_a_version_that_is_skipped_is_listed_as_such(tmp_path: Path) -> None:
     story = _story(tmp_path)
     (story.project / "train.py").write_text(recorded_text(PROGRAM.replace("random.seed(5)", "random.seed(6)")))
     story.cli("run", "train.py")
-    done = story.ask("outer")
-    assert "not asked" in done.stdout and "another version" in done.stdout
+    version = json.loads(story.cli("runs", "--json").stdout)["runs"][-1]["version"]
+    done = story.ask("outer", "--skip", version[:9])
+    assert "not asked" in done.stdout and f"version {version[:8]} is skipped" in done.stdout
     assert story.rows(story.project, "outer") == story.truth("outer")
+    assert story.cli("replay", "outer", "--skip", "v00000000", "--yes", check=False).returncode == 2
 
 
 def test_without_a_name_every_virtual_one_and_without_editing_any_other(tmp_path: Path) -> None:
