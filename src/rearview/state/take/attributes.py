@@ -43,6 +43,17 @@ def own_dict(value: Any) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def attributes_of(value: Any) -> list[tuple[str, Any]]:
+    """What an object holds, by name; UNSET for an empty slot."""
+    found: list[tuple[str, Any]] = [(str(name), held) for name, held in (own_dict(value) or {}).items()]
+    for name, member in slot_members(type(value)):
+        try:
+            found.append((name, member.__get__(value, type(value))))
+        except AttributeError:
+            found.append((name, UNSET))
+    return found
+
+
 def take_attrs(leave: tuple[str, ...] = ()) -> Taker:
     """The taker of an object's `__dict__`; `leave` names what is not ours to keep (hooks)."""
     left = frozenset(leave)

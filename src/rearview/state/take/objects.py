@@ -13,6 +13,7 @@ import types
 import warnings
 from typing import Any
 
+from rearview.state.take import dropped
 from rearview.state.take.attributes import attributes, own_dict, plain_layout
 from rearview.state.take.walk import Taker, Uncapturable, Walk
 from rearview.state.tree import Node
@@ -124,6 +125,8 @@ def take_state(walk: Walk, value: Any) -> Node:
     """An object that gives out its state and takes it back."""
     state = value.__getstate__()
     walk.keep.append(state)
+    for name in dropped.names(value, [state]):
+        walk.differs(value, dropped.WHY, f".{name}")
     return ("getset", [walk.slot(type(value)), walk.slot(state)])
 
 
@@ -151,6 +154,10 @@ def take_reduced(walk: Walk, value: Any) -> Node:
     function, args, state, items, pairs, setter = [*answer, None, None, None, None][:6]
     parts = [type(value), function, args, state, None if items is None else list(items), None if pairs is None else list(pairs), setter]
     walk.keep.append(parts)
+    if state is None and items is None and pairs is None and own_dict(value):  # a logger is found by its name, whatever was set on it
+        walk.differs(value, dropped.WHY)
+    for name in dropped.names(value, parts[2:6]):
+        walk.differs(value, dropped.WHY, f".{name}")
     return ("reduce", walk.slots(parts))
 
 
