@@ -63,6 +63,8 @@ class RunInfo:
     """Records that could not be written: the disk was full or failed."""
     attempts: int = 1
     """How often it was started: a resume adds one."""
+    git: dict[str, object] | None = None
+    """`head`, `branch`, `dirty` of the user's repository when it began."""
 
 
 Parts = Sequence[tuple[PartName, dict[str, Any]]]
@@ -128,7 +130,7 @@ def describe(store: Store, run: RunId, facts: dict[str, Any], parts: Parts, aliv
         place=facts.get("place") or 0, parent=parent["run"] if parent else None,
         argv=facts.get("argv") or [], given=frozenset(name for name, (_, given) in args.items() if given),
         lost=sum(_lost(entry["facts"].get("end") or {}) for _, entry in parts),
-        attempts=len({name.attempt for name, _ in parts}) or 1,
+        attempts=len({name.attempt for name, _ in parts}) or 1, git=facts.get("git"),
     )  # fmt: skip
 
 

@@ -1,16 +1,16 @@
-"""`rearview code`: the source that a run executed, as it was."""
+"""`rearview code`: the source that a run executed, as it was; also by the version's own id."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import options, output, screen, text
-from rearview.errors import NotFound, UsageError
+from rearview.cli import options, output, reference, screen, text
+from rearview.errors import UsageError
 
 if TYPE_CHECKING:
     from rearview.catalog.runs import RunInfo
@@ -20,42 +20,45 @@ CELLS = "cells/"
 
 
 @click.command("code", short_help="Show the source that a run executed.")
-@options.run_argument()
+@options.run_argument(metavar="RUN|VERSION")
 @click.argument("path", metavar="[PATH]", required=False)
 @click.option("--to", metavar="DIR", type=click.Path(path_type=Path), help="Write the files into DIR, which must be new or empty.")
 @options.as_json
 @options.color
 def command(run_ref: str, path: str | None, to: Path | None, as_json: bool, color: str) -> None:
-    """List the files of a run's version, or print the one at PATH; with --to, write them into a folder.
+    """List the files of a version, or print the one at PATH; with --to, write them into a folder.
 
-    A notebook's version is its executed cells in order. A pipe gets a file's exact bytes; on a terminal control
-    characters are shown as escapes.
+    A run stands for the version that it executed; a version is named by v and at least four digits of its id. A notebook's
+    version is its executed cells in order. A pipe gets a file's exact bytes; on a terminal control characters are shown as escapes.
     """
     from rearview.cli import opening
-    from rearview.model import VersionId
     from rearview.versions import read
 
     store = opening.store()
     with opening.catalog() as catalog:
-        run = catalog.run(run_ref)
-    if not run.version:
-        raise NotFound(f"run {run.run} has no version: its source could not be taken when it began")
-    version = VersionId(run.version)
+        chosen = reference.meant(catalog, run_ref)
+        version = reference.source_of(chosen)
+        runs = [chosen.run] if chosen.run is not None else [run for run in catalog.runs(newest_first=False) if run.version == version]
     path = os.path.normpath(path) if path else None
     view = screen.of_stdout(color)
     if to is not None:
         _must_be_empty(to)
         written = read.export(store, version, path, to)
         if as_json:
-            output.write("rearview.code/1", run=run.run, version=version, written=output.facts(written))
+            output.write("rearview.code/1", run=_run_id(chosen), version=version, written=output.facts(written))
         else:
             screen.write([f"wrote {text.count(len(written), 'file')} to {text.escape(str(to))}"])
     elif path is not None:
         _print(path, read.source(store, version, path), as_json, view)
     else:
         files = read.files(store, version)
-        cells = {one: read.source(store, version, one) for one in sorted(files) if run.how == "notebook" and one.startswith(CELLS)}
-        _list(run, files, cells, as_json, view)
+        notebook = any(run.how == "notebook" for run in runs)
+        cells = {one: read.source(store, version, one) for one in sorted(files) if notebook and one.startswith(CELLS)}
+        _list(chosen, runs, files, cells, as_json, view)
+
+
+def _run_id(chosen: reference.Meant) -> str | None:
+    return chosen.run.run if chosen.run is not None else None
 
 
 def _must_be_empty(folder: Path) -> None:
@@ -65,17 +68,25 @@ def _must_be_empty(folder: Path) -> None:
         raise UsageError(f"{folder} is not empty, and nothing in it is overwritten: name a new or empty folder")
 
 
-def _list(run: RunInfo, files: Mapping[str, str], cells: Mapping[str, bytes], as_json: bool, view: screen.Screen) -> None:
+def _list(
+    chosen: reference.Meant, runs: Sequence[RunInfo], files: Mapping[str, str], cells: Mapping[str, bytes],
+    as_json: bool, view: screen.Screen,
+) -> None:  # fmt: skip
     if as_json:
         shown = [_text_or_bytes(source) for source in cells.values()]
-        output.write("rearview.code/1", run=run.run, version=run.version, files=output.facts(files), cells=shown)
+        output.write("rearview.code/1", run=_run_id(chosen), version=chosen.version, files=output.facts(files), cells=shown)
         return
-    lines = [view.paint(f"run {run.run}  version {run.version}", "head")]
-    mark = {run.filename: view.paint("  (the script)", "dim")}
+    named = f"run {chosen.run.run}  version {chosen.version}" if chosen.run is not None else f"version {chosen.version}  {_executed(runs)}"
+    lines = [view.paint(named, "head")]
+    mark = {run.filename: view.paint("  (the script)", "dim") for run in runs}
     lines += [text.escape(path) + mark.get(path, "") for path in sorted(set(files) - set(cells))]
     for path, source in cells.items():
         lines += ["", view.paint(f"# --- {text.escape(path)}", "dim"), *_for_terminal(path, source, view)]
     screen.write(lines)
+
+
+def _executed(runs: Sequence[RunInfo]) -> str:
+    return f"{text.count(len(runs), 'run')}, first {runs[0].run}" if runs else "no run has it"
 
 
 def _text_or_bytes(source: bytes) -> output.Json:

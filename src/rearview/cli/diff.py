@@ -1,4 +1,4 @@
-"""`rearview diff`: what differs between two runs."""
+"""`rearview diff`: what differs between two runs; between two versions, or a run and a version, the code alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import compare, metrics, options, output, patch, screen, tables, text
+from rearview.cli import compare, metrics, options, output, patch, reference, screen, tables, text
 from rearview.cli.series import DIMENSIONS, as_number
 from rearview.errors import EXIT_DIFFERENCES, EXIT_OK, RearviewError
 
@@ -43,9 +43,9 @@ class Comparison:
         return bool(self.args or meant or self.code or self.code_problem or expected)
 
 
-@click.command("diff", short_help="Compare two runs: args, environment, code, metrics.")
-@options.run_argument("left_ref")
-@options.run_argument("right_ref")
+@click.command("diff", short_help="Compare two runs, or the code of two versions.")
+@options.run_argument("left_ref", metavar="RUN|VERSION")
+@options.run_argument("right_ref", metavar="RUN|VERSION")
 @click.option("--full", is_flag=True, help="Show new and removed files whole, and on a terminal lines that are wider than it.")
 @options.as_json
 @options.color
@@ -53,14 +53,16 @@ class Comparison:
 def command(ctx: click.Context, left_ref: str, right_ref: str, full: bool, as_json: bool, color: str) -> None:
     """Compare two runs: args, environment, code as a unified diff, metrics side by side.
 
-    Exit code 0 if nothing differs, 1 if something does. Values marked volatile and the hash seed are shown but do not
-    count.
+    With a version (v and at least four digits of its id) on either side, the code alone. Exit code 0 if nothing differs, 1 if
+    something does. Values marked volatile and the hash seed are shown but do not count.
     """
     from rearview.cli import opening
 
-    store = opening.store()
     with opening.catalog() as catalog:
-        found = _compared(catalog, store, left_ref, right_ref)
+        left, right = reference.meant(catalog, left_ref), reference.meant(catalog, right_ref)
+        if left.run is None or right.run is None:
+            ctx.exit(_code_alone(catalog.store, left, right, screen.of_stdout(color), full, as_json))
+        found = _compared(catalog, left.run, right.run)
     if as_json:
         _write_json(found)
     else:
@@ -68,8 +70,23 @@ def command(ctx: click.Context, left_ref: str, right_ref: str, full: bool, as_js
     ctx.exit(EXIT_DIFFERENCES if found.differs else EXIT_OK)
 
 
-def _compared(catalog: Catalog, store: Store, left_ref: str, right_ref: str) -> Comparison:
-    left, right = catalog.run(left_ref), catalog.run(right_ref)
+def _code_alone(store: Store, left: reference.Meant, right: reference.Meant, view: screen.Screen, full: bool, as_json: bool) -> int:
+    """Show how two versions differ; the exit code."""
+    from rearview.versions import read
+
+    versions = [reference.source_of(one) for one in (left, right)]
+    diff = read.diff(store, versions[0], versions[1])
+    if as_json:
+        sides = [{"run": one.run.run if one.run else None, "version": one.version} for one in (left, right)]
+        output.write("rearview.code-diff/1", left=output.facts(sides[0]), right=output.facts(sides[1]), differs=bool(diff), diff=diff)
+        return EXIT_DIFFERENCES if diff else EXIT_OK
+    heads = [f"version {one.version}{f'  of run {one.run.run}' if one.run else ''}" for one in (left, right)]
+    lines = [f"{view.paint(side, 'dim')}  {head}" for side, head in zip(("left ", "right"), heads, strict=True)]
+    screen.write([*lines, "", *(patch.lines(diff, view, full) or ["the same code"])])
+    return EXIT_DIFFERENCES if diff else EXIT_OK
+
+
+def _compared(catalog: Catalog, left: RunInfo, right: RunInfo) -> Comparison:
     details = [catalog.run_detail(run.run) for run in (left, right)]
     ran_in = [compare.flat(detail.environment) for detail in details]
     series = [metrics.of(detail) for detail in details]
@@ -80,7 +97,7 @@ def _compared(catalog: Catalog, store: Store, left_ref: str, right_ref: str) -> 
         ours, theirs = ([row[dimensions:] for row in table.rows()] for table in tables_of)
         return tables_of[0].names != tables_of[1].names or compare.rows_differ(ours, theirs)
 
-    code, problem = _code(store, left, right)
+    code, problem = _code(catalog.store, left, right)
     return Comparison(
         left,
         right,

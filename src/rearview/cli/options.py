@@ -24,9 +24,9 @@ where = click.option("--where", metavar="EXPR", help='Only what satisfies this e
 in_run = click.option("--run", "run_ref", metavar="RUN", help="Only this run: an id or its beginning, a name, `last`, `last~2`.")
 
 
-def run_argument(name: str = "run_ref", required: bool = True, nargs: int = 1) -> Decorator:
+def run_argument(name: str = "run_ref", required: bool = True, nargs: int = 1, metavar: str = "RUN") -> Decorator:
     """A RUN on the command line."""
-    return click.argument(name, metavar="RUN" if required else "[RUN]", required=required, nargs=nargs)
+    return click.argument(name, metavar=metavar if required else f"[{metavar}]", required=required, nargs=nargs)
 
 
 def limit(default: int | None, what: str) -> Decorator:

@@ -24,10 +24,10 @@ def resolve(store: Store, prefix: str) -> VersionId:
     """The one version whose id begins so."""
     digits = prefix.removeprefix("v").lower()
     if not prefix.startswith("v") or set(digits) - set("0123456789abcdef"):
-        raise UsageError(f"{prefix!r} is not a version id: those are v and hexadecimal digits; `rearview runs` shows them")
+        raise UsageError(f"{prefix!r} is not a version id: those are v and hexadecimal digits; `rearview versions` lists them")
     found = sorted(commit for commit in Repository(store).versions() if commit.startswith(digits))
     if not found:
-        raise NotFound(f"no version {prefix} in {store.root}: `rearview runs` shows the version of each run")
+        raise NotFound(f"no version {prefix} in {store.root}: `rearview versions` lists them")
     if len(found) > 1:
         shown = ", ".join(f"v{commit[: max(12, len(digits) + 2)]}" for commit in found[:5])
         raise NotFound(f"{prefix} is the beginning of {len(found)} versions ({shown}{', ...' if len(found) > 5 else ''}): give more digits")
@@ -95,11 +95,8 @@ def _lines(data: bytes) -> list[str]:
 
 
 def _hunks(before: list[str], after: list[str]) -> str:
-    """The hunks of a unified diff. Equal beginnings and ends are cut off first: matching costs the square of the rest."""
-    start = _common(before, after)
-    end = _common(before[start:][::-1], after[start:][::-1])
-    start, end = max(0, start - _CONTEXT_LINES), max(0, end - _CONTEXT_LINES)
-    matcher = difflib.SequenceMatcher(None, before[start : len(before) - end], after[start : len(after) - end])
+    """The hunks of a unified diff."""
+    start, matcher = _matched(before, after)
     out = []
     for group in matcher.get_grouped_opcodes(_CONTEXT_LINES):
         old = _range(start + group[0][1], start + group[-1][2])
@@ -112,6 +109,25 @@ def _hunks(before: list[str], after: list[str]) -> str:
                 out += [_marked("-", line) for line in before[start + i1 : start + i2]]
                 out += [_marked("+", line) for line in after[start + j1 : start + j2]]
     return "".join(out)
+
+
+def _matched(before: list[str], after: list[str]) -> tuple[int, difflib.SequenceMatcher[str]]:
+    """Which lines are the same, from which line on. Equal beginnings and ends are cut off first: matching costs the square of the rest."""
+    start = _common(before, after)
+    end = _common(before[start:][::-1], after[start:][::-1])
+    start, end = max(0, start - _CONTEXT_LINES), max(0, end - _CONTEXT_LINES)
+    return start, difflib.SequenceMatcher(None, before[start : len(before) - end], after[start : len(after) - end])
+
+
+def line_counts(before: bytes, after: bytes) -> tuple[int, int]:
+    """How many lines a unified diff of two files adds and removes; none if one of them is no text."""
+    if rules.binary(before) or rules.binary(after):
+        return 0, 0
+    old, new = _lines(before), _lines(after)
+    if not old or not new:
+        return len(new), len(old)
+    codes = [(i2 - i1, j2 - j1) for tag, i1, i2, j1, j2 in _matched(old, new)[1].get_opcodes() if tag != "equal"]
+    return sum(came for _, came in codes), sum(went for went, _ in codes)
 
 
 def _common(one: list[str], other: list[str]) -> int:
