@@ -167,20 +167,21 @@ def dataframe(*names: str, where: str | None = None, as_: str | None = None, pro
 def replay(
     *names: str, where: str | None = None, run: str | None = None, only: str | None = None, at: str | None = None,
     expression: str | None = None, before: bool = False, workers: int | None = None, from_start: bool = False, isolate: bool = False,
-    unsure: bool = False, as_: str | None = None, provenance: bool = False,
+    unsure: bool = False, missing: bool = False, as_: str | None = None, provenance: bool = False,
 ) -> Any:  # fmt: skip
     """Fill the columns of log statements that were added since, and give the table: `rv.replay("grad_norm")`.
 
     Calling it is the agreement to its plan. Without names: every statement that was added. `where`, `run` and `only`
     (`"epoch=10..20"`) choose; `at="train.py:42", expression="norm(net)"` asks without editing. Runs of other versions are asked where
-    the statement has a certain place in their source; with `unsure=True` also where it is uncertain.
+    the statement has a certain place in their source; with `unsure=True` also where it is uncertain. `missing=True` asks what was
+    asked before of runs that have no answer yet.
     """
     from rearview.replay import asking
 
     store = _recording_store()
     filled = asking.replay(
         *names, where=where, run=run, only=only, at=at, expression=expression, before=before, workers=workers, from_start=from_start,
-        isolate=isolate, unsure=unsure, store=store,
+        isolate=isolate, unsure=unsure, missing_only=missing, store=store,
     )  # fmt: skip
     with _catalog() as catalog:
         table = catalog.table(filled, where=where, provenance=provenance)

@@ -39,6 +39,7 @@ def command(
     steps. --where filters rows. The exit code is 1 if something was never logged or bytes are damaged, 3 if there is
     no row at all.
     """
+    from rearview.catalog.tables.result import TRACES
     from rearview.cli import damage, opening, tabular, target
 
     if as_csv + as_json + (parquet is not None) > 1:
@@ -61,7 +62,8 @@ def command(
         else:
             screen.write(tabular.show(table, screen.of_stdout(color), limit))
         hurt = damage.concerning(catalog, None if run_ref is None else [catalog.run(run_ref).run])
-        unknown = set(names) - {known.name for known in catalog.names()} - set(table.names[: -len(names) * (3 if provenance else 1)])
+        of_names = len(names) * (1 + len(TRACES) if provenance else 1)
+        unknown = set(names) - {known.name for known in catalog.names()} - set(table.names[:-of_names])
     damage.tell(hurt, already_told=table.notes)
     if hurt:  # also without a row: there may have been some
         ctx.exit(EXIT_DIFFERENCES)

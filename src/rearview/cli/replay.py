@@ -36,6 +36,7 @@ from rearview.errors import (
 @click.option("--unsure", is_flag=True, help="Also in versions where its place is not certain.")
 @click.option("--only-sure", is_flag=True, help="Leave those versions out, and never ask about them.")
 @click.option("--skip", multiple=True, metavar="VERSION", help="Leave this version out.")
+@click.option("--missing", is_flag=True, help="Ask what was asked before (`rearview probes`) of the runs that have no answer yet.")
 @click.option("--forget", is_flag=True, help="Forget what was replayed under these names.")
 @options.as_json
 @options.color
@@ -51,6 +52,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     """
     if given["forget"]:
         ctx.exit(_forget(given["names"], given["run_ref"]))
+    if given["missing"] and given["at"] is not None:
+        raise UsageError("--missing asks what was asked before, and --at asks something new: choose one")
     if given["unsure"] and given["only_sure"]:
         raise UsageError("--unsure and --only-sure say the opposite: choose one")
     if given["as_json"] and not (given["yes"] or given["dry_run"]):
@@ -64,7 +67,7 @@ def _replay(given: dict[str, Any]) -> int:
 
     ask = _ask(given)
     with opening.catalog() as catalog:
-        prospect = asking.look(catalog, ask)
+        prospect = asking.missing(catalog, ask) if given["missing"] else asking.look(catalog, ask)
     view = screen.of_stdout(given["color"])
     if given["dry_run"] or given["show"]:
         _look_only(prospect, given, view)
@@ -80,6 +83,7 @@ def _replay(given: dict[str, Any]) -> int:
         return EXIT_DIFFERENCES
     if not given["yes"] and not _agreed("Replay?"):
         return EXIT_OK
+    asking.remember(prospect)
     answers, interrupted = replay_watch.all_of(runnable, _offer(given), given["as_json"], view)
     if given["as_json"]:
         facts = replay_page.prospect_as_json(prospect)
@@ -95,8 +99,11 @@ def _look_only(prospect: Any, given: dict[str, Any], view: screen.Screen) -> Non
 
 
 def _nothing_to_run(prospect: Any, as_json: bool) -> int:
+    from rearview.replay import asking
+
     if as_json:
         output.write("rearview.replayed/1", answers=[], **replay_page.prospect_as_json(prospect))
+    asking.remember(prospect)
     partly = _partly(prospect)
     return partly if prospect.answered else EXIT_NOTHING_MATCHED
 

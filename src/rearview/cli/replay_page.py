@@ -43,7 +43,7 @@ def page(prospect: Prospect, view: screen.Screen) -> list[str]:
 
 def not_asked(prospect: Prospect, view: screen.Screen) -> list[str]:
     """The runs that are left out, and why."""
-    unsure = [Other(one.run.run, f"version {str(one.run.version)[:8]}: {UNSURE}") for one in prospect.unsure]
+    unsure = [Other(one.run.run, UNSURE, str(one.run.version)) for one in prospect.unsure]
     lines = _listed("not asked", [f"{one.run}: {one.why}" for one in _few_others([*prospect.others, *unsure])], view)
     return lines + [f"no added statement logs {text.escape(name)}" for name in prospect.unknown]
 
@@ -58,7 +58,8 @@ def _few_others(others: Sequence[Other]) -> list[Other]:
     """One run for each reason, with how many more there are."""
     by_reason: dict[str, list[Other]] = {}
     for one in others:
-        by_reason.setdefault(one.why, []).append(one)
+        whose = f"version {one.version[:8]}: " if one.version is not None else ""
+        by_reason.setdefault(whose + one.why, []).append(one)
     few = []
     for why, some in list(by_reason.items())[:_SHOWN]:
         more = f" (and {len(some) - 1} more)" if len(some) > 1 else ""

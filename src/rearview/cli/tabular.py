@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SHOWN_ROWS = 40
 """Rows of a table on the screen unless `--limit` says otherwise: the first and the last half."""
 
+_OFTEN_EMPTY = (".verdict", ".statement", ".placement")
+"""What is told of replayed values only: a column in which nothing is told is not shown."""
 _SPARE = {"projid": 9, "filename": 8, "tstamp": 7}
 """Dimensions a narrow screen drops first; the higher the earlier."""
 
@@ -60,7 +62,8 @@ def show(table: Table, view: screen.Screen, limit: int | None) -> list[str]:
     shown, gap, hidden = tables.elide(rows, SHOWN_ROWS if limit is None else limit)
     columns = [_column(name, [row[k] for row in shown]) for k, name in enumerate(names)]
     to_text = _texts(names, shown)
-    drawn = tables.draw(columns, [[to_text(k, item) for k, item in enumerate(row)] for row in shown], view)
+    used = [k for k, name in enumerate(names) if not name.endswith(_OFTEN_EMPTY) or any(row[k] is not None for row in shown)]
+    drawn = tables.draw([columns[k] for k in used], [[to_text(k, row[k]) for k in used] for row in shown], view)
     lines = drawn.lines
     if hidden:
         lines.insert(1 + gap, view.paint(f"⋮ {text.count(hidden, 'row')} not shown, --limit 0 for all", "dim"))
@@ -72,7 +75,8 @@ def _column(name: str, values: Sequence[object]) -> tables.Column:
     """A column of numbers is dropped rather than cut: half a number is another number."""
     numbers = [value for value in values if value is not None]
     right = bool(numbers) and all(isinstance(value, (int, float)) for value in numbers)
-    weight = 0 if name == "run" else _SPARE.get(name, 1)
+    told = next((6 - k for k, word in enumerate(_OFTEN_EMPTY) if name.endswith(word)), 1)
+    weight = 0 if name == "run" else _SPARE.get(name, told)
     keep = "end" if name == "filename" else "start"
     return tables.Column(name, "right" if right else "left", least=20 if right or name == "run" else 6, weight=weight, keep=keep)
 

@@ -6,7 +6,7 @@ The one place where running, proving and keeping come together. Decides nothing 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from rearview import config
@@ -19,11 +19,11 @@ from rearview.replay.conductor import Conducted, Piece, Task
 from rearview.replay.logged import Recorded
 from rearview.replay.preparing import MEASURED, PREDICTED, Prepared, mains_of
 from rearview.replay.progress import Shown
-from rearview.replay.query import DIGESTS
+from rearview.replay.query import DIGESTS, Question
 from rearview.replay.units import Unit
 from rearview.replay.verdicts import Evidence, Judgement
 from rearview.store import frames, replays
-from rearview.store.replays import Replay
+from rearview.store.replays import PLACED, Replay
 from rearview.versions import read
 
 _MOST_MEASURED = 200
@@ -190,11 +190,12 @@ class _Answering:
         predicted = task.plan.seconds.expected if not conducted.interrupted and not conducted.lost else None
         replay = Replay(
             id=self._ident, run=task.run, created=publish.now(), names=tuple(virtual), verdict=judgement.verdict, covers=covers,
-            probe_digest=asked, probes=task.probes, version=task.version, why=tuple(judgement.why),
+            probe_digest=asked, probes=task.probes, version=task.version, why=(*judgement.why, *_whose(question)),
             compared={"records": found.records, "states": found.states}, verdicts=judgement.verdicts, volatile=tuple(judgement.volatile),
             first_difference=judgement.first_difference.as_json() if judgement.first_difference is not None else None,
             rung=task.plan.rung, scan="+".join(scan.name for scan in task.plan.scans), seconds=conducted.seconds,
-            statement=text, more={DIGESTS: digests, PREDICTED: predicted, MEASURED: self._measured(conducted)},
+            statement=text,
+            more={DIGESTS: digests, PREDICTED: predicted, MEASURED: self._measured(conducted), PLACED: _placed(question)},
         )  # fmt: skip
         publish.publish(self._store, replay, units if question is not None else [], self._recorded)
         self._remove_divergent(replay)
@@ -238,6 +239,17 @@ def _of_piece(piece: Piece, history: History) -> list[list[Any]]:
     outside = (history.start_s + history.prefix_s + gaps + after) * pace
     worker = max(0.0, piece.seconds - ran - besides - outside)
     return [["worker", 0, round(worker, 6)], *([["pace", 0, round(pace, 6)]] if whole else [])]
+
+
+def _placed(question: Question | None) -> list[dict[str, Any]]:
+    """Where the statements went in a version that is not today's."""
+    return [asdict(site) for site in question.placed] if question is not None else []
+
+
+def _whose(question: Question | None) -> list[str]:
+    """Whose code computed a value, where that is not the code of the version that ran."""
+    helpers = dict.fromkeys(one for site in (question.placed if question is not None else ()) for one in site.helpers)
+    return [f"computed by today's {', '.join(helpers)}: the version that ran has none"] if helpers else []
 
 
 def _only(plan: Plan, stretch: Stretch) -> Plan:

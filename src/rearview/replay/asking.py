@@ -8,20 +8,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rearview import config
-from rearview.errors import RearviewError, UsageError
+from rearview.errors import NotFound, RearviewError, UsageError
+from rearview.model import VersionId
 from rearview.plan.scans import Plan
 from rearview.record import explicit
-from rearview.replay import answering, preparing, query, sandbox_scratch, units
+from rearview.replay import answering, preparing, probing, query, sandbox_scratch, units
 from rearview.replay.answering import Answer, Show
 from rearview.replay.preparing import Prepared
 from rearview.replay.query import Ask, Other, Question
-from rearview.replay.sources import At
-from rearview.store import layout
+from rearview.replay.sources import At, Now
+from rearview.store import layout, probes
 from rearview.store.layout import Store
 
 if TYPE_CHECKING:
@@ -42,11 +43,13 @@ class Prospect:
     unknown: list[str] = field(default_factory=list)
     unsure: list[Prepared] = field(default_factory=list)
     """Runs of versions in which the place of a statement is not certain: they are run if somebody says so."""
+    now: Now | None = None
+    """The source in which the statements stand."""
 
     @property
     def unanswered(self) -> list[Other]:
         """Runs whose version cannot take the statement, or takes it at a place that nobody agreed to."""
-        left = [Other(one.run.run, f"{_version(one)}: {UNSURE}", str(one.run.version)) for one in self.unsure]
+        left = [Other(one.run.run, UNSURE, str(one.run.version)) for one in self.unsure]
         return [*(one for one in self.others if one.version is not None), *left]
 
     @property
@@ -56,10 +59,6 @@ class Prospect:
 
 
 UNSURE = "its place there is not certain: `--show` shows it, `--unsure` takes it"
-
-
-def _version(prepared: Prepared) -> str:
-    return f"version {str(prepared.run.version)[:8]}"
 
 
 def _questions(prepared: Sequence[Prepared]) -> list[Question]:
@@ -80,7 +79,7 @@ def look(catalog: Catalog, ask: Ask) -> Prospect:
     sandbox_scratch.clean(store)
     project = project_of(store)
     found = query.find(catalog, project, ask, config.load(project))
-    prospect = Prospect(others=found.others, unknown=found.unknown)
+    prospect = Prospect(others=found.others, unknown=found.unknown, now=found.now)
     for question in found.questions:
         try:
             prepared = preparing.prepare(store, project, question, ask)
@@ -96,6 +95,33 @@ def look(catalog: Catalog, ask: Ask) -> Prospect:
             prospect.to_run.append(prepared)
         else:
             prospect.unsure.append(prepared)
+    return prospect
+
+
+def remember(prospect: Prospect) -> None:
+    """Keep the question: `rearview probes` lists it, and it can be asked of runs that come later."""
+    every = [*_questions(prospect.to_run), *prospect.answered, *_questions(prospect.unsure)]
+    if prospect.now is None or not every:
+        return
+    cannot = {str(one.version): one.why for one in prospect.others if one.version is not None}
+    names = tuple(dict.fromkeys(name for one in every for name in one.names))
+    probing.remember(prospect.now, names, VersionId(str(every[0].run.version)), cannot, [str(one.run.version) for one in every])
+
+
+def missing(catalog: Catalog, ask: Ask) -> Prospect:
+    """What is left of the questions that were asked before: of those for some names, or of all."""
+    prospect = Prospect()
+    for probe in probes.every(catalog.store):
+        if ask.names and not set(ask.names) & set(probe.names):
+            continue
+        try:
+            one = look(catalog, replace(ask, names=probe.names, probe=probe))
+        except NotFound:
+            continue
+        prospect.to_run += one.to_run
+        prospect.answered += one.answered
+        prospect.unsure += one.unsure
+        prospect.others += [other for other in one.others if other.version is not None]
     return prospect
 
 
@@ -121,7 +147,7 @@ def climb(prepared: Prepared, offer: Offer, show: Show | None = None) -> Answer:
 def replay(
     *names: str, where: str | None = None, run: str | None = None, only: str | None = None, at: str | None = None,
     expression: str | None = None, before: bool = False, workers: int | None = None, from_start: bool = False, isolate: bool = False,
-    device: str | None = None, unsure: bool = False, store: Store | None = None,
+    device: str | None = None, unsure: bool = False, missing_only: bool = False, store: Store | None = None,
 ) -> list[str]:  # fmt: skip
     """Fill the columns of names, or of every virtual one, and give those names. Calling it is the agreement to its plan.
 
@@ -138,7 +164,8 @@ def replay(
         workers=workers, from_start=from_start, isolate=isolate, device=device, unsure=unsure,
     )  # fmt: skip
     with Catalog(here, timeout_s=config.load(here.project)["query_timeout"]) as catalog:
-        prospect = look(catalog, ask)
+        prospect = look(catalog, ask) if not missing_only else missing(catalog, ask)
+    remember(prospect)
     for prepared in prospect.to_run:
         answer = climb(prepared, lambda *_: False)
         for sentence in complaints(answer):
@@ -148,7 +175,7 @@ def replay(
         if answer.failed and len(prospect.to_run) == 1:
             raise StatementFailed(answer.failed[0])
     for one in prospect.unanswered:
-        sys.stderr.write(f"rearview: run {one.run} is not answered: {one.why}\n")
+        sys.stderr.write(f"rearview: run {one.run} (version {str(one.version)[:8]}) is not answered: {one.why}\n")
     return list(names) or prospect.names
 
 

@@ -25,6 +25,7 @@ from rearview.replay import notebooks
 from rearview.replay.sources import At, Notebook, Now, Statements
 from rearview.store import replays
 from rearview.store.layout import Store
+from rearview.store.probes import Probe
 
 if TYPE_CHECKING:
     from rearview.catalog.catalog import Catalog
@@ -54,6 +55,8 @@ class Ask:
     """`cpu`: a run of a GPU is replayed without one."""
     unsure: bool = False
     """Take statements also where their place in another version is not certain."""
+    probe: Probe | None = None
+    """Not what stands in the source now, but a question that was asked before."""
     skip: tuple[str, ...] = ()
     """Versions that are not asked, by the beginnings of their ids."""
 
@@ -129,11 +132,14 @@ class Found:
     others: list[Other] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     """Names that no statement logs."""
+    now: Now | None = None
 
 
 def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -> Found:
     """The runs that are asked, newest first, and the others."""
     now = Now(catalog.store, project, settings, ask.at)
+    if ask.probe is not None:
+        now.source, now.corrected = VersionId(ask.probe.source), dict(ask.probe.corrected)
     now.check_at()
     chosen = [catalog.run(ask.run)] if ask.run is not None else catalog.runs(where=ask.where)
     if ask.run is not None and ask.where is not None:
@@ -143,7 +149,7 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
         raise NotFound("no run matched: `rearview runs` lists them")
     names = tuple(dict.fromkeys((*ask.names, *([ask.at.name] if ask.at is not None else ()))))
     scripts = {one.filename for one in (chosen if ask.where is None else catalog.runs())} if ask.run is None else set()
-    found = Found()
+    found = Found(now=now)
     elsewhere: list[_Elsewhere] = []
     _refuse_unknown(ask.skip, chosen)
     for run in chosen:
@@ -200,7 +206,7 @@ def _placed(now: Now, one: _Elsewhere, names: tuple[str, ...]) -> Question | Oth
         return Other(run.run, f"it logged {', '.join(own)} itself")
     placed = now.placed_in(version, wanted, run.filename if run.how in _FILES else None)
     if isinstance(placed, Refused):
-        return Other(run.run, f"version {version[:8]}: {placed.why}", version)
+        return Other(run.run, placed.why, version)
     statements, spread = placed
     logs = tuple(log for log in statements.added.logs if log.name in wanted or log.name is None)
     if not logs:

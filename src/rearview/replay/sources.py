@@ -126,6 +126,10 @@ class Now:
     project: Path
     settings: config.Settings
     at: At | None = None
+    source: VersionId | None = None
+    """Not today's source, but that of a question that was asked before."""
+    corrected: dict[str, list[Any]] = field(default_factory=dict)
+    """Version -> file and line before which the statements stand there, as somebody said."""
     _files: dict[str, bytes] = field(default_factory=dict)
     _gathered: dict[str, bytes] | None = None
     _known: dict[tuple[VersionId, Notebook | None, str | None], Statements | Changed] = field(default_factory=dict)
@@ -185,10 +189,14 @@ class Now:
 
     # -- another version ------------------------------------------------------------------------------------------------------
 
-    def texts(self) -> dict[str, str]:
+    def files(self) -> dict[str, bytes]:
         """Every Python file of the project as it is now."""
+        return {path: self._now(path) or data for path, data in self._all().items()}
+
+    def texts(self) -> dict[str, str]:
+        """The same as text."""
         if self._texts is None:
-            self._texts = {path: decoded(self._now(path) or data) for path, data in self._all().items()}
+            self._texts = {path: decoded(data) for path, data in self.files().items()}
         return self._texts
 
     def placed_in(self, version: VersionId, names: tuple[str, ...], entry: str | None) -> tuple[Statements, Spread] | Refused:
@@ -221,8 +229,8 @@ class Now:
         """A file as it is now, with what was placed in it."""
         if path not in self._files:
             try:
-                data = (self.project / path).read_bytes()
-            except OSError:
+                data = (self.project / path).read_bytes() if self.source is None else read.source(self.store, self.source, path)
+            except (OSError, NotFound):
                 return None
             if self.at is not None and _means(self.project, self.at.file, path):
                 placed = place_at.place(decoded(data), self.at.line, self.at.expression, self.at.name, self.at.before, path=self.at.file)
@@ -258,6 +266,9 @@ class Now:
 
     def _all(self) -> dict[str, bytes]:
         """Every Python file that a version taken now would have."""
+        if self._gathered is None and self.source is not None:
+            paths = [path for path in read.files(self.store, self.source) if path.endswith(".py") and not path.startswith(_NOT_HERE)]
+            self._gathered = {path: read.source(self.store, self.source, path) for path in paths}
         if self._gathered is None:
             found: dict[str, bytes] = {}
 

@@ -58,6 +58,11 @@ class Store:
         return self.root / "segments"
 
     @property
+    def probes(self) -> Path:
+        """What was asked in hindsight."""
+        return self.root / "probes"
+
+    @property
     def tmp(self) -> Path:
         return self.root / "tmp"
 

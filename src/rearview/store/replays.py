@@ -27,6 +27,8 @@ SCHEMA = "rearview.replay/1"
 FOLDER = "replays"
 FILE = "replay.json"
 VERDICTS = ("identical", "close", "volatile", "unverified", "divergent")
+PLACED = "placed"
+"""In `Replay.more`: where the statements stand in a version that was not today's, a site each (`docs/formats/replays.md`)."""
 _CHECKSUM = "checksum"
 _TUPLES = ("names", "probes", "why", "volatile")
 _ID = re.compile(r"[a-z][0-9a-z]{3,40}", re.ASCII)
@@ -73,11 +75,22 @@ class Replay:
         return self.verdicts.get(name, self.verdict)
 
     @property
+    def placement(self) -> str:
+        """Where the statements stand in the version that ran, and how certain that is: `train.py:14, certain`."""
+        return "; ".join(map(_site_in_words, self.more.get(PLACED) or ()))
+
+    @property
     def when(self) -> dt.datetime | None:
         try:
             return dt.datetime.fromisoformat(self.created)
         except ValueError:
             return None
+
+
+def _site_in_words(site: dict[str, Any]) -> str:
+    place = f"{site.get('file')}:{(site.get('lines') or [''])[0]}, {'certain' if site.get('certain') else 'uncertain'}"
+    helpers = ", ".join(site.get("helpers") or ())
+    return f"{place}, with today's {helpers}" if helpers else place
 
 
 def new_id() -> str:
@@ -119,6 +132,12 @@ def encode(facts: dict[str, Any]) -> bytes:
     return _text({**known, _CHECKSUM: _checksum(known)}).encode() + b"\n"
 
 
+def decode(data: bytes) -> dict[str, Any] | None:
+    """What `encode` wrote, without its checksum; None if that does not fit. ValueError and the like if it is no such object at all."""
+    facts: dict[str, Any] = json.loads(data)
+    return facts if facts.pop(_CHECKSUM) == _checksum(facts) else None
+
+
 def _text(facts: dict[str, Any]) -> str:
     return json.dumps(facts, indent=1, allow_nan=False)
 
@@ -132,8 +151,8 @@ def read(store: Store, run: RunId, ident: str) -> Replay:
     path = folder_of(store, run, ident) / FILE
     words = f"replay {ident} of run {run} is damaged"
     try:
-        facts = json.loads(path.read_bytes())
-        if facts.pop(_CHECKSUM) != _checksum(facts):
+        facts = decode(path.read_bytes())
+        if facts is None:
             raise Damaged(f"{words}: its checksum does not fit; forget it and replay again, or restore {FILE} from a copy")
         return _replay(run, ident, facts)
     except FileNotFoundError:

@@ -138,10 +138,8 @@ def test_provenance(project: Project, catalog: Catalog) -> None:
     project.run()
     project.replay(run, at_epoch=10, at_step=0, verdicts={"at_step": "volatile"})
     table = catalog.table(["lr", "acc", "at_epoch", "at_step"], provenance=True)
-    assert table.names[6:] == [
-        "lr", "lr.origin", "lr.verdict", "acc", "acc.origin", "acc.verdict", "at_epoch", "at_epoch.origin", "at_epoch.verdict",
-        "at_step", "at_step.origin", "at_step.verdict",
-    ]  # fmt: skip
+    words = ("", ".origin", ".verdict", ".statement", ".placement")
+    assert table.names[6:] == [name + word for name in ("lr", "acc", "at_epoch", "at_step") for word in words]
     first = table.dicts()[0]
     assert (first["lr.origin"], first["lr.verdict"]) == ("recorded", None)
     assert (first["at_epoch.origin"], first["at_epoch.verdict"]) == ("replayed", "identical")

@@ -11,7 +11,7 @@ from rearview.catalog.runs import tstamp_of
 from rearview.catalog.tables.fields import Field
 from rearview.catalog.tables.pivot import Pivot
 from rearview.catalog.tables.places import Names, Places
-from rearview.catalog.tables.result import Dimension, PivotData, local_times
+from rearview.catalog.tables.result import TRACES, Dimension, PivotData, Trace, local_times
 from rearview.catalog.tables.shapes import loop_columns
 from rearview.catalog.tables.table import Table, local_zone
 from rearview.model import RunId
@@ -93,9 +93,16 @@ def _data(asking: Asking, pivot: Pivot, asked: Sequence[str]) -> PivotData:
     return PivotData(asking.store, places.connection.cursor(), asking.answer, dimensions, fields, partial(_provenance, places))
 
 
-def _provenance(places: Places, name: str, era: int) -> tuple[str, str | None]:
-    """Where a value came from, and how far a replayed one can be trusted."""
-    return ("recorded", None) if era >= 0 else ("replayed", places.replay_at(era).verdict_of(name))
+def _provenance(places: Places, name: str, era: int) -> Trace:
+    """Where a value came from; of a replayed one how far it can be trusted, what was asked, and where that stood in another version."""
+    if era >= 0:
+        return "recorded", None, None, None
+    replay = places.replay_at(era)
+    return "replayed", replay.verdict_of(name), replay.statement or None, replay.placement or None
+
+
+def _columns(name: str, traced: bool) -> set[str]:
+    return {name, *(f"{name}.{word}" for word in TRACES if traced)}
 
 
 def _renamed(pivot: Pivot, taken: set[str]) -> list[tuple[Field, str]]:
@@ -103,8 +110,8 @@ def _renamed(pivot: Pivot, taken: set[str]) -> list[tuple[Field, str]]:
     fields = []
     for field in (*pivot.loops, *pivot.names):
         name = field.name
-        while taken & ({name, f"{name}.origin", f"{name}.verdict"} if field.traced else {name}):
+        while taken & _columns(name, field.traced):
             name += "_loop" if field in pivot.loops else "_value"
-        taken |= {name, f"{name}.origin", f"{name}.verdict"} if field.traced else {name}
+        taken |= _columns(name, field.traced)
         fields.append((replace(field, name=name), field.name))
     return fields

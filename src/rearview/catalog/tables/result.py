@@ -32,8 +32,11 @@ class Dimension:
     values: list[Any]
 
 
-Provenance = Callable[[str, int], tuple[str, str | None]]
-"""(name, era) to where a value came from, and its verdict."""
+TRACES = ("origin", "verdict", "statement", "placement")
+"""What `provenance` tells of a value: recorded or replayed, how far to trust it, what was asked, where that stood in another version."""
+Trace = tuple[str | None, ...]
+Provenance = Callable[[str, int], Trace]
+"""(name, era) to what is told of such a value, in the order of `TRACES`."""
 
 
 class PivotData:
@@ -76,15 +79,15 @@ class PivotData:
             counts = self._counts(field)
             found.append(Column(field.name, type_name(sorted(counts)), mixture(counts)))
             if field.traced:
-                found += [Column(f"{field.name}.{word}", "text") for word in ("origin", "verdict")]
+                found += [Column(f"{field.name}.{word}", "text") for word in TRACES]
         return found
 
-    def _traces(self, field: Field, own_name: str) -> tuple[dict[int | None, int], list[tuple[str | None, str | None]]]:
+    def _traces(self, field: Field, own_name: str) -> tuple[dict[int | None, int], list[Trace]]:
         """The eras of a field's values, numbered, and what each says of them."""
         rows = self._connection.execute(f"SELECT DISTINCT {field.letter}{ERA} FROM {self._table}").fetchall()
         eras: list[int | None] = [None, *sorted(era for (era,) in rows if era is not None)]
         assert self._provenance is not None
-        said: list[tuple[str | None, str | None]] = [(None, None)]
+        said: list[Trace] = [(None,) * len(TRACES)]
         said += [self._provenance(own_name, era) for era in eras if era is not None]
         return {era: k for k, era in enumerate(eras)}, said
 
@@ -105,7 +108,7 @@ class PivotData:
             if field.traced:
                 numbers, said = self._traces(field, own_name)
                 eras = self._connection.execute(f"SELECT {field.letter}{ERA} FROM {self._table}").fetchall()
-                found += [[said[numbers[era]][k] for (era,) in eras] for k in range(2)]
+                found += [[said[numbers[era]][k] for (era,) in eras] for k in range(len(TRACES))]
         return found
 
     def _gathered(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -133,7 +136,7 @@ class PivotData:
         eras = self._connection.execute(f"SELECT {field.letter}{ERA} FROM {self._table}").fetchall()
         spots: Any = numpy.fromiter((numbers[era] for (era,) in eras), dtype=numpy.int64, count=len(eras))
         found = []
-        for k in range(2):
+        for k in range(len(TRACES)):
             values: Any = numpy.empty(len(said), dtype=object)
             values[:] = [one[k] for one in said]
             found.append((values, spots))

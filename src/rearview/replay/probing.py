@@ -1,0 +1,79 @@
+"""Questions that stay: remembered when they are asked, asked again of runs that came since, and how far each is answered."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rearview.errors import VersionError
+from rearview.model import VersionId
+from rearview.replay import placing
+from rearview.replay.sources import Now
+from rearview.store import probes, replays
+from rearview.store.layout import Store
+from rearview.store.probes import Probe
+from rearview.versions import probed, read
+
+if TYPE_CHECKING:
+    from rearview.catalog.runs import RunInfo
+
+
+def remember(now: Now, names: Sequence[str], version: VersionId, cannot: dict[str, str], taken: Iterable[str]) -> Probe | None:
+    """Keep a question: its statements and the source they stand in. `taken` are the versions that took them."""
+    asked = placing.wanted(now.texts(), names)
+    if not asked:
+        return None  # cells of a notebook: they are asked in it
+    ident = probes.id_of(names, [one.text for one in asked])
+    before = probes.read(now.store, ident)
+    known = {one: why for one, why in (before.cannot if before is not None else {}).items() if one not in set(taken)}
+    try:
+        source = probed.derive(now.store, version, _changed(now, version))
+    except VersionError:
+        return None  # the disk is full: the values matter more
+    probe = Probe(
+        id=ident, created=before.created if before is not None else dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        names=tuple(names), statements=tuple(one.text for one in asked), source=source, cannot={**known, **cannot},
+        corrected={**(before.corrected if before is not None else {}), **now.corrected},
+    )  # fmt: skip
+    if probe != before:
+        probes.write(now.store, probe)
+    return probe
+
+
+def _changed(now: Now, version: VersionId) -> dict[str, bytes]:
+    """The files of today's source that a version has otherwise."""
+    there = read.files(now.store, version)
+    return {path: data for path, data in now.files().items() if path not in there or read.source(now.store, version, path) != data}
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How far a question is answered."""
+
+    probe: Probe
+    answered: int
+    recorded: int
+    """Runs that log the names themselves."""
+    cannot: int
+    left: int
+    """Runs that were not asked yet."""
+
+
+def coverage(store: Store, probe: Probe, runs: Iterable[RunInfo]) -> Coverage:
+    """Of the runs that there are."""
+    counts = {"answered": 0, "recorded": 0, "cannot": 0, "left": 0}
+    for run in runs:
+        counts[_state(store, probe, run)] += 1
+    return Coverage(probe, **counts)
+
+
+def _state(store: Store, probe: Probe, run: RunInfo) -> str:
+    wanted = [name for name in probe.names if name not in run.last]
+    if not wanted:
+        return "recorded"
+    answers = [one for one in replays.list_of(store, run.run) if one.verdict != "divergent"]
+    if all(any(name in one.names for one in answers) for name in wanted):
+        return "answered"
+    return "cannot" if run.version in probe.cannot else "left"
