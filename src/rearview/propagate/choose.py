@@ -6,40 +6,64 @@ import ast
 
 from rearview.instrument.scopes import bound_by, parameters
 from rearview.propagate.spots import Spot
-from rearview.propagate.tree import Node, head_of
+from rearview.propagate.telling import tells
+from rearview.propagate.tree import File, Node, head_of
 
 
 def choose(spot: Spot, group: list[Node], reads: set[str]) -> bool:
     """Set the index of a place, and say what is doubtful about it. False if it could as well be another."""
-    if spot.low >= spot.high:
-        spot.index = spot.low
-        return True
-    block = spot.siblings
-    between = block[spot.low : spot.high]
+    if spot.before is None or isinstance(spot.before.old.syntax, ast.Import | ast.ImportFrom):  # imports come first
+        while spot.low < spot.high and isinstance(spot.siblings[spot.low].syntax, ast.Import | ast.ImportFrom):
+            spot.low += 1
+    spot.index = spot.low
+    between = spot.siblings[spot.low : spot.high]
     if all(one.nothing for one in between):
-        spot.index = spot.low
         return True
-    last = max((k for k, one in enumerate(between) if _binds(one) & reads), default=None)
     near_before = spot.before is not None and spot.before.near
     near_after = spot.after is not None and spot.after.near
+    last = max((k for k, one in enumerate(between) if _binds(one) & reads), default=None)
     if last is not None and not near_before:
         spot.low += last + 1
-    if spot.low >= spot.high:
         spot.index = spot.low
+    if spot.low >= spot.high:
+        return True
+    spot.doubts.append("this version has other statements there")
+    if all(one.nothing or tells(one) for one in spot.siblings[spot.low : spot.high]):
+        spot.index = spot.high if near_after and not near_before else spot.low
         return True
     if near_before and not near_after:
-        spot.index = spot.low
-    elif near_after and not near_before and not _first(group):
+        return True
+    if near_after and not near_before and not _first(group):
         spot.index = spot.high
-    elif near_before or near_after or (spot.after is not None and spot.before is None):
-        index = _by_layout(spot, group)
+        return True
+    if near_before or near_after or (spot.after is not None and spot.before is None):
+        index = _attached(spot, group)
         if index is None:
             return False  # as good behind the one neighbour as before the other
         spot.index = index
-    else:
-        spot.index = spot.low
-    spot.doubts.append("this version has other statements there")
     return True
+
+
+def _attached(spot: Spot, group: list[Node]) -> int | None:
+    """Behind the neighbour before it or before the one behind it: where there is less of a gap in the text."""
+    index = _by_layout(spot, group)
+    if index is not None or spot.after is None or not spot.after.near:
+        return index
+    file = group[0].file
+    start = spot.before.new.end if spot.before is not None else group[0].line - 1
+    before = _gap(file, start, group[0].line)
+    after = _gap(file, group[-1].end, spot.after.new.line)
+    if before < after:
+        return spot.low
+    if after < before and spot.before is not None:
+        return spot.high
+    return None
+
+
+def _gap(file: File, end: int, line: int) -> int:
+    """What is between two lines: nothing, a comment, a blank line."""
+    between = [text.strip() for text in file.lines[end : line - 1]]
+    return 2 if "" in between else 1 if any(text.startswith("#") for text in between) else 0
 
 
 def _by_layout(spot: Spot, group: list[Node]) -> int | None:

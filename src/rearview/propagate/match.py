@@ -22,6 +22,8 @@ ALIKE = 0.45
 """Statements less alike than this are two statements."""
 _SURELY_ALIKE = 0.6
 """For statements that do not stand in blocks that are the same."""
+_CLEARLY = 0.1
+"""More alike than any other by this."""
 _STILL_ALIKE = 0.25
 """For the only block of its kind that is left over."""
 _SHORT = 3
@@ -53,6 +55,7 @@ class Matching:
         self._left_over()
         self._unwrapped()
         self._neighbours()
+        self._strays()
 
     def _pair(self, new: Node, old: Node) -> bool:
         if new in self.old_of or old in self.new_of:
@@ -248,6 +251,32 @@ class Matching:
                         break
                     self._align(after, behind)
                     new, old = after, behind
+
+    def _strays(self) -> None:
+        """What is left over of two functions that are the same: statements that went to another block, changed a little."""
+        mine = _by_function(one for one in self.new.nodes if one not in self.old_of)
+        theirs = _by_function(one for one in self.old.nodes if one not in self.new_of)
+        for home, new in mine.items():
+            other = self.old_of.get(home)
+            old = theirs.get(other, []) if other is not None else []
+            if not old or len(new) * len(old) > _LARGEST_TABLE // 10:
+                continue
+            alike = sorted(((self.likeness.of(one, two), one.line, two.line, one, two) for one in new for two in old), key=lambda row: (-row[0], *row[1:3]))
+            for value, _, _, one, two in alike:
+                if value < _SURELY_ALIKE:
+                    break
+                rivals = max((row[0] for row in alike if (row[3] is one) != (row[4] is two)), default=0.0)
+                if value > rivals + _CLEARLY:
+                    self._pair(one, two)
+
+
+def _by_function(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
+    """Simple statements that say enough to be known again, by the function that they are in."""
+    found: dict[Node, list[Node]] = {}
+    for one in nodes:
+        if not one.blocks and not one.nothing and one.weight >= _SAYS_ENOUGH:
+            found.setdefault(one.function, []).append(one)
+    return found
 
 
 def _next(node: Node, step: int) -> Node | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from rearview.instrument.scopes import bound
 from rearview.propagate.match import Matching
+from rearview.propagate.telling import passes_on, voice
 from rearview.propagate.tree import File, Node, head_of
 
 _BUILTIN = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__spec__", "__builtins__", "__class__"}
@@ -94,6 +95,29 @@ class Names:
             return False
         votes, _ = self._votes(name, home)
         return votes.get(name, 0.0) > 0.5 * sum(votes.values())
+
+    def voices_of(self, builtin: str) -> set[str]:
+        """Functions of the old version that pass everything on to a builtin; a function of that name in the new one tells what it is for."""
+        new = {one.syntax.name for one in self._matching.new.nodes if isinstance(one.syntax, ast.FunctionDef) and passes_on(one.syntax) == builtin}
+        found = [one.syntax for one in self._matching.old.nodes if isinstance(one.syntax, ast.FunctionDef)]
+        return {one.name for one in found if passes_on(one) == builtin or (one.name in new and one.args.vararg)}
+
+    def said(self, name: str, node: Node) -> str | None:
+        """By what the old version tells where the new one calls `name`: as the nearest statements that both have, in the same function."""
+        builtin = name if hasattr(builtins, name) else self._builtin(name)
+        voices = self.voices_of(builtin) | {builtin} if builtin else set()
+        if len(voices) < 2:
+            return None
+        near: list[tuple[int, str]] = []
+        for one, other in self._matching.old_of.items():
+            if one.function is node.function and voice(one.syntax) == name and voice(other.syntax) in voices:
+                near.append((abs(one.line - node.line), str(voice(other.syntax))))
+        return min(near)[1] if near else None
+
+    def _builtin(self, name: str) -> str | None:
+        """The builtin that a function of the new version passes everything on to."""
+        functions = [one.syntax for one in self._matching.new.nodes if isinstance(one.syntax, ast.FunctionDef) and one.syntax.name == name]
+        return passes_on(functions[0]) if len(functions) == 1 else None
 
     def _binds(self, name: str, node: Node) -> bool:
         return self.new.home(name, node) is not None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from rearview.instrument.calls import Calls
 from rearview.instrument.scopes import bound_by, of_own, read, root
 from rearview.propagate.names import Meaning, Names
+from rearview.propagate.telling import passes_on
 from rearview.propagate.tree import Node
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -61,8 +62,10 @@ class Finding:
                 continue
             seen.add(name)
             meaning = self._meaning(name, node)
-            other = self._stand_in(name)
-            if other is not None and meaning.name == name:
+            said = self._names.said(name, self._group[0]) if node is self._group[0] else None
+            if said is not None:  # statements next to it tell by this
+                meaning = Meaning(said, meaning.sure and said == name)
+            elif meaning.name == name and (other := self._stand_in(name)) is not None:
                 found.stand_in = name, other
             if meaning.name is not None:
                 if meaning.name != name:
@@ -71,7 +74,7 @@ class Finding:
                     found.doubts.append(f"whether `{name}` is `{meaning.name}` there")
                 continue
             carried = None if hasattr(builtins, name) else self._carry(name, node)
-            behind = _passes_on(carried[0].syntax) if carried else None
+            behind = passes_on(carried[0].syntax) if carried else None
             if behind is not None:  # today's way to print, which the old version did without
                 found.renamed[name] = behind
                 found.doubts.append(f"whether `{name}` is `{behind}` there")
@@ -113,8 +116,7 @@ class Finding:
             return None
         same = self._group[0].scope.qualified == self._old.scope.qualified  # else it comes from elsewhere, where other ways may be usual
         known = self._names.new.bound(self._group[0].file.module) if same else set()
-        found = [node.syntax for node in self._module.below() if _passes_on(node.syntax) == name]
-        return next((one.name for one in found if isinstance(one, ast.FunctionDef) and one.name not in known), None)
+        return next((other for other in sorted(self._names.voices_of(name)) if other not in known), None)
 
     def _carry(self, name: str, node: Node) -> list[Node] | None:
         """The statements that give a name its value, if they can travel."""
@@ -145,21 +147,6 @@ class Finding:
         if not isinstance(value, ast.Call):
             return False
         return Calls(node.file.tree).called(value) == "log" or (isinstance(value.func, ast.Name) and value.func.id in ("print", "log"))
-
-
-def _passes_on(statement: ast.AST) -> str | None:
-    """The builtin that a function passes all its arguments on to, doing nothing else but decide whether to."""
-    if not isinstance(statement, ast.FunctionDef) or not statement.args.vararg:
-        return None
-    inner = statement.body[-1]
-    while isinstance(inner, ast.If) and len(inner.body) == 1 and not inner.orelse:
-        inner = inner.body[0]
-    call = inner.value if isinstance(inner, ast.Expr) else None
-    if len(statement.body) > 2 or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        return None
-    through = [one.value for one in call.args if isinstance(one, ast.Starred)]
-    mine = any(isinstance(one, ast.Name) and one.id == statement.args.vararg.arg for one in through)
-    return call.func.id if mine and hasattr(builtins, call.func.id) else None
 
 
 def _only_binds(node: Node) -> bool:

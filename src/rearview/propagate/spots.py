@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rearview.propagate.match import Matching
+from rearview.propagate.telling import tells
 from rearview.propagate.tree import Node
 
 _OWN_BLOCK = 0.8
@@ -18,6 +19,7 @@ _TOO_CLOSE = 0.65
 _WEAK = 0.6
 _WRAPPED, _UNWRAPPED = 0.3, 0.4
 """How alike a neighbour counts that stands in a block of its own in the old version, or in the new one."""
+_SAME_HEAD = 0.97
 _NEIGHBOURS = 6
 _LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 """Nothing runs behind these."""
@@ -151,11 +153,13 @@ class Spots:
                 break
         return False
 
-    @staticmethod
-    def _empty(spot: Spot, preceding: list[Node], following: list[Node]) -> bool:
-        """Whether there is nothing in both blocks but it and calls for their own sake."""
-        calls = all(one.kind == "Expr" for one in (*preceding, *following))
-        return spot.block and calls and all(one.nothing or isinstance(one.syntax, _LEAVING) for one in spot.siblings)
+    def _empty(self, spot: Spot, preceding: list[Node], following: list[Node]) -> bool:
+        """Whether the old block has nothing in it, and is surely the statement's: there is one place in it."""
+        if not spot.block or not all(one.nothing or isinstance(one.syntax, _LEAVING) for one in spot.siblings):
+            return False
+        owner = self._matching.new_of[spot.owner]
+        calls = all(one.kind == "Expr" or tells(one) for one in (*preceding, *following))
+        return calls or (owner.owner is not None and self._matching.likeness.heads(owner, spot.owner) >= _SAME_HEAD)
 
     def _no_block(self, node: Node) -> str:
         owner = node.owner

@@ -1,0 +1,55 @@
+"""Statements that only tell: they print, log or report, and change nothing that the program goes on with.
+
+Between such statements any order is as good as another, and a version may tell by other means (`print`, or a function of its own that
+passes everything on to it). Knows calls by their names. Must not know where a statement goes. Pure.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+
+from rearview.propagate.tree import Node
+
+_TELLS = re.compile(
+    r"p?print\w*|log\w*|info|debug|warn(ing)?|error|exception|critical|write(lines)?|add_(scalars?|text|histogram|images?|figure)|"
+    r"scalars?|set_(description|postfix)\w*|display|report\w*"
+)
+
+
+def tells(node: Node) -> bool:
+    """Whether a statement only tells: a call of what prints or logs, or an `if` around nothing else."""
+    statement = node.syntax
+    if isinstance(statement, ast.If):
+        return set(node.blocks) == {"body"} and all(one.nothing or tells(one) for one in node.blocks["body"])
+    name = _called(statement)
+    return name is not None and _TELLS.fullmatch(name) is not None
+
+
+def _called(statement: ast.AST) -> str | None:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call):
+        return None
+    return call.func.attr if isinstance(call.func, ast.Attribute) else voice(statement)
+
+
+def voice(statement: ast.AST) -> str | None:
+    """The plain name of what a statement calls for its own sake."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else None
+
+
+def passes_on(statement: ast.AST) -> str | None:
+    """The builtin that a function passes all its arguments on to, doing nothing else but decide whether to."""
+    if not isinstance(statement, ast.FunctionDef) or not statement.args.vararg:
+        return None
+    inner = statement.body[-1]
+    while isinstance(inner, ast.If) and len(inner.body) == 1 and not inner.orelse:
+        inner = inner.body[0]
+    call = inner.value if isinstance(inner, ast.Expr) else None
+    if len(statement.body) > 2 or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return None
+    through = [one.value for one in call.args if isinstance(one, ast.Starred)]
+    mine = any(isinstance(one, ast.Name) and one.id == statement.args.vararg.arg for one in through)
+    return call.func.id if mine and hasattr(builtins, call.func.id) else None
