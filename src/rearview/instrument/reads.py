@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rearview.instrument.calls import DELAYED, first_line, last_line, statements
@@ -30,6 +30,8 @@ class Reads:
     """(file, name): globals that project functions read which they call, directly or not."""
     unknown: bool = False
     """They may read anything: they evaluate text, or look at all variables."""
+    words: frozenset[str] = frozenset()
+    """Every name, attribute and text in them, and in the project functions that they call, directly or not."""
 
 
 def reads(files: Mapping[str, str], file: str, lines: tuple[int, int], program: Program | None = None) -> Reads:
@@ -43,8 +45,19 @@ def reads(files: Mapping[str, str], file: str, lines: tuple[int, int], program: 
     own = read_first(chosen) | _read_by_definitions(chosen)
     own -= set(dir(builtins)) - _bound_around(program, file, caller)
     names = own - constant
-    elsewhere, unknown = _of_called(program, chosen, caller)
-    return Reads(frozenset(names), frozenset(_attributes(chosen, names)), frozenset(elsewhere), unknown)
+    elsewhere, unknown, called = _of_called(program, chosen, caller)
+    words = frozenset(word for one in [*chosen, *called] for word in _words(one))
+    return Reads(frozenset(names), frozenset(_attributes(chosen, names)), frozenset(elsewhere), unknown, words)
+
+
+def _words(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
 
 
 def _outermost(tree: ast.Module, lines: tuple[int, int]) -> list[ast.stmt]:
@@ -102,11 +115,12 @@ def _dotted(node: ast.expr) -> str | None:
     return f"{above}.{node.attr}" if above and isinstance(node, ast.Attribute) else None
 
 
-def _of_called(program: Program, chosen: list[ast.stmt], caller: Part) -> tuple[set[tuple[str, str]], bool]:
-    """The globals that called functions read, and whether something may read anything."""
+def _of_called(program: Program, chosen: list[ast.stmt], caller: Part) -> tuple[set[tuple[str, str]], bool, list[ast.AST]]:
+    """The globals that called functions read, whether something may read anything, and these functions."""
     elsewhere: set[tuple[str, str]] = set()
     unknown = False
     seen: set[int] = set()
+    called: list[ast.AST] = []
     pending: list[tuple[ast.AST, Part]] = [(one, caller) for one in chosen]
     while pending:
         node, inside = pending.pop()
@@ -115,9 +129,10 @@ def _of_called(program: Program, chosen: list[ast.stmt], caller: Part) -> tuple[
             for part in program.called(call, inside):
                 if id(part.node) not in seen:
                     seen.add(id(part.node))
+                    called.append(part.node)
                     pending.append((part.node, part))
                     tree = program.files[part.file].tree
                     globals_read = free(part.node) & (bound(tree) - _definitions(tree))
                     elsewhere |= {(part.file, name) for name in globals_read}
                     unknown |= part.inner and bool(free(part.node) - bound(tree) - set(dir(builtins)))
-    return elsewhere, unknown
+    return elsewhere, unknown, called

@@ -32,9 +32,25 @@ def rewrite(tree: ast.Module, probes: Sequence[Span] = ()) -> ast.Module:
     return tree
 
 
-def compile_rewritten(data: bytes, path: str, probes: Sequence[Span] = ()) -> CodeType:
-    """The code of a file's bytes, rewritten; encoding cookies and future statements count. SyntaxError as from the bytes themselves."""
+def deleted_names(tree: ast.Module) -> set[str]:
+    """Variables and attributes that a program deletes somewhere.
+
+    >>> sorted(deleted_names(ast.parse("del x, a.b, c[0]")))
+    ['b', 'x']
+    """
+    targets = [target for node in ast.walk(tree) if isinstance(node, ast.Delete) for target in node.targets]
+    inner = [one for target in targets for one in ast.walk(target) if isinstance(getattr(one, "ctx", None), ast.Del)]
+    return {one.id if isinstance(one, ast.Name) else one.attr for one in inner if isinstance(one, ast.Name | ast.Attribute)}
+
+
+def compile_rewritten(data: bytes, path: str, probes: Sequence[Span] = (), deleted: set[str] | None = None) -> CodeType:
+    """The code of a file's bytes, rewritten; encoding cookies and future statements count. SyntaxError as from the bytes themselves.
+
+    `deleted` takes the names that the program deletes.
+    """
     tree = ast.parse(data, path)
+    if deleted is not None:
+        deleted |= deleted_names(tree)
     work = _Rewriting(tree, probes)
     work.run()
     try:

@@ -11,8 +11,8 @@ from typing import Any
 
 from rearview.errors import Damaged, NotFound
 from rearview.record import boundaries, staging
-from rearview.record.scope import Roots, Scope
-from rearview.state import positions, restore, streams
+from rearview.record.scope import Beside, Roots, Scope
+from rearview.state import bindings, positions, process, restore, streams
 from rearview.state import tree as trees
 from rearview.state.capture import capture
 from rearview.state.look import look
@@ -44,13 +44,23 @@ class Held:
     def put_back(self, scope: Scope) -> dict[Any, object]:
         """The state, in place, but for the random streams: they come last."""
         frames = scope.frames()
+        beside = self._beside()
+        scope.check(self._tree.roots, beside)
         values = self.restore(scope.roots(), [frame.f_code for frame in frames], len(frames))
         scope.bind(values)
+        scope.settle(self._tree.roots, beside)
         return values
+
+    def _beside(self) -> Beside:
+        """What names stood for, and what was changed about the process. States of older runs say nothing about it."""
+        roots, read = self._tree.roots, self._reader
+        meanings = {key: look(self._tree, key, read) for key in roots if key[0] == bindings.KIND}
+        changed = look(self._tree, process.KEY, read) if process.KEY in roots else None
+        return Beside(meanings, changed)
 
     def restore(self, live: Roots, codes: Sequence[CodeType] = (), frames: int = 0) -> dict[Any, object]:
         """The same for roots at hand. Variables of functions that are not running (yet) are left out."""
-        ours = ("position", "stream")
+        ours = ("position", "stream", *trees.BESIDE)
         keys = [key for key in self._tree.roots if key[0] not in ours and not (key[0] == "local" and int(key[1]) >= frames)]
         iterators = positions.Iterators()
         values = restore.plan(self._tree, live, self._reader, adapters=[iterators], codes=codes, only=keys).apply()

@@ -339,7 +339,7 @@ def described(captured: Any, entries: Sequence[Buffer], seen: Seen) -> dict[str,
     """The roots of a state for its manifest: what each is called, its digest, how large it is, of which kind."""
     parts = [seen.get(buffer.key) for buffer in captured.buffers]
     memory = [part[1] if part is not None else bytes.fromhex(entry.digest) for part, entry in zip(parts, entries, strict=True)]
-    digests = root_digests(captured.tree, memory)
+    digests = root_digests(captured.tree, memory, only=[key for key in captured.tree.roots if key[0] not in trees.BESIDE])
     sizes = captured.sizes()
     return {
         "/".join(str(part) for part in key): [digest, sizes.get(key, 0), captured.tree.nodes[captured.tree.roots[key]][0]]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from rearview.instrument import needs
+from rearview.instrument import foreign, needs
 from rearview.instrument.added import Place
 from rearview.instrument.calls import first_line, last_line, parse
 from rearview.instrument.depth import Depth
@@ -26,6 +26,8 @@ BEYOND = frozenset(
     "cache_info grad_fn is_leaf getcontext getrecursionlimit getEffectiveLevel".split()
 )
 """What belongs to the process or the machine, not to the variables of the program: a statement that names it is answered by a run."""
+BEYOND_CALLS = frozenset("cache_info getEffectiveLevel isEnabledFor grad_fn is_leaf getsignal getrusage".split())
+"""The same in functions that a statement calls. Folder, environment and settings are put back with a state (`state/process`)."""
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -56,6 +58,9 @@ def of(question: Question) -> Found:
     beyond = sorted(BEYOND & read)
     if beyond and not found.from_start:
         found = replace(found, from_start=True, why=f"a statement reads what no stored state holds ({', '.join(beyond)})")
+    outside = _outside(question, files, entry, every) if not found.from_start else ""
+    if outside:
+        found = replace(found, from_start=True, why=outside)
     if found.from_start:
         notes.append(f"{found.why}: everything is run from the start")
     elif found.depth.whole:
@@ -64,6 +69,20 @@ def of(question: Question) -> Found:
     for name, one in every:  # a name may be logged in several places
         by_name[name or ""] = by_name.get(name or "", frozenset()) | one.names | {word for _, word in one.elsewhere}
     return Found(need_of(found.depth), tuple(notes), found.from_start, by_name, any(one.unknown for _, one in every))
+
+
+def _outside(question: Question, files: dict[str, str], entry: str | None, every: list[tuple[str | None, Reads]]) -> str:
+    """Why a statement, or what it calls, may read what the program changes outside of its own variables; nothing if it does not."""
+    words = frozenset().union(*(one.words for _, one in every))
+    beyond = sorted(BEYOND_CALLS & words)
+    if beyond:
+        return f"what a statement calls reads what no stored state holds ({', '.join(beyond)})"
+    groups = [(group.file, group.place) for group in question.statements.added.groups]
+    for store in foreign.stores(files, entry, groups):
+        if not store.attribute or store.words & words:
+            what = f"{store.owner or 'an object'}{'.' if store.attribute else ''}{store.attribute}"
+            return f"line {store.line} of {store.file} sets {what}, which no stored state holds and a statement may read"
+    return ""
 
 
 def _words(text: str) -> list[str]:
@@ -108,6 +127,7 @@ def _together(every: Iterable[Reads]) -> Reads:
     return Reads(
         frozenset().union(*(one.names for one in found)), frozenset().union(*(one.attributes for one in found)),
         frozenset().union(*(one.elsewhere for one in found)), any(one.unknown for one in found),
+        frozenset().union(*(one.words for one in found)),
     )  # fmt: skip
 
 

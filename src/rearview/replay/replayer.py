@@ -37,6 +37,8 @@ class ReplayRecorder(Recorder):
     unit: Unit
     origin: Store
     kept: KeptBoundaries
+    deleted: set[str]
+    """Names that the program deletes somewhere."""
     leaving: Callable[[], list[tuple[str, str]]]
     """Asked at the end: project files that came from elsewhere, and why."""
 
@@ -180,8 +182,12 @@ def read_manifest(store: Store, run: RunId, text: str) -> Manifest:
 class Stage:
     """Where the run that is replayed goes (`record.lifecycle`)."""
 
-    def __init__(self, unit: Unit, place: int, laid_out: LaidOut, leaving: Callable[[], list[tuple[str, str]]]) -> None:
+    def __init__(
+        self, unit: Unit, place: int, laid_out: LaidOut, leaving: Callable[[], list[tuple[str, str]]], deleted: set[str]
+    ) -> None:  # fmt: skip
         self.unit = unit
+        self.deleted = deleted
+        """Names that the program deletes somewhere, as far as its modules are loaded."""
         self.run = unit.run
         self.place = place
         """Which of the runs of its process it was."""
@@ -205,6 +211,7 @@ class Stage:
     def begun(self, recorder: Recorder) -> None:
         """The run has begun."""
         assert isinstance(recorder, ReplayRecorder)
+        recorder.deleted = self.deleted
         recorder.stage(self.unit, self._laid_out, self._leaving)
         self._current = self._probes.recorder = recorder
 

@@ -7,7 +7,8 @@ streams. What cannot be put back is run.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from rearview.errors import Damaged, NotFound, RestoreRefused
@@ -29,6 +30,10 @@ class Replaying(Checkpointing):
     """Follows the loops inside as while recording, and skips the nested ones that it may."""
 
     _recorder: ReplayRecorder
+
+    def __init__(self, recorder: ReplayRecorder, given: Mapping[str, object], frame: FrameType) -> None:
+        super().__init__(recorder, given, frame)
+        self.scope.exact, self.scope.deleted = True, recorder.deleted
 
     def iterator(self, loop: LoopIterator, source: Any) -> Iterator[Any]:
         """A loop that may be skipped is not iterated over before that is decided."""

@@ -47,7 +47,8 @@ def program(mode: str, code: Any, module: ModuleType) -> CodeType | Callable[[],
 
 def _code_of(data: bytes, path: str, probes: Sequence[Span]) -> CodeType:
     linecache.cache[path] = (len(data), None, data.decode("utf-8", "replace").splitlines(keepends=True), path)
-    return rewrite.compile_rewritten(data, path, probes)
+    assert isinstance(lifecycle.stage, Stage)
+    return rewrite.compile_rewritten(data, path, probes, lifecycle.stage.deleted)
 
 
 # -- cells ---------------------------------------------------------------------------------------------------------------
@@ -55,7 +56,7 @@ def _code_of(data: bytes, path: str, probes: Sequence[Span]) -> CodeType:
 
 def _run_cells(shell: Any, texts: dict[str, str], probes: Mapping[str, Sequence[Span]], stage: Stage) -> None:
     """Cell after cell. One that fails is left there and the next one runs, as in the recorded session; unless a probe failed in it."""
-    rewriting = _Rewriting()
+    rewriting = _Rewriting(stage.deleted)
     shell.ast_transformers.append(rewriting)
     for path, text in texts.items():
         number = cells.number_of(path)
@@ -74,9 +75,15 @@ class _Rewriting(ast.NodeTransformer):
 
     probes: Sequence[Span] = ()
 
+    def __init__(self, deleted: set[str]) -> None:
+        self._deleted = deleted
+
     def visit(self, tree: ast.AST) -> ast.AST:
         """The cell with its loops marked and its probes wrapped."""
-        return rewrite.rewrite(tree, self.probes) if isinstance(tree, ast.Module) else tree
+        if not isinstance(tree, ast.Module):
+            return tree
+        self._deleted |= rewrite.deleted_names(tree)
+        return rewrite.rewrite(tree, self.probes)
 
 
 def _shell(module: ModuleType, folder: Path) -> Any:

@@ -41,12 +41,13 @@ def enter(code: Callable[[], Any]) -> Callable[[str], str]:
     laid_out = sandbox_files.lay_out(store, spec, protection, known, None if start is None else start.files)
     project = Path(protection.inside(os.path.realpath(unit.project), spec.project))
     _lay_out_version(store, unit, project)
-    _rewrite(unit, project)
+    deleted: set[str] = set()
+    _rewrite(unit, project, deleted)
     if unit.device is not None:
         device.use_cpu()
     put_streams_back(first_streams(store, unit.run))
     place = int(known.facts.get("place") or 0)
-    lifecycle.stage = Stage(unit, place, laid_out, lambda: _from_elsewhere(code()))
+    lifecycle.stage = Stage(unit, place, laid_out, lambda: _from_elsewhere(code()), deleted)
     return lambda path: protection.inside(os.path.realpath(path), spec.project) if protection.work is not None else path
 
 
@@ -62,14 +63,14 @@ def _lay_out_version(store: Store, unit: Unit, project: Path) -> None:
             atomic.publish(file, read.source(store, unit.recorded_version, path), tmp=file.parent, durable=False)
 
 
-def _rewrite(unit: Unit, project: Path) -> None:
+def _rewrite(unit: Unit, project: Path, deleted: set[str]) -> None:
     """Every module of the program comes from the probed version, and is rewritten on its way."""
     from rearview.instrument import rewrite
 
     by_file = spans(unit)
 
     def compiled(data: bytes, path: str) -> CodeType:
-        return rewrite.compile_rewritten(data, path, by_file.get(source.tree_path(project, path), ()))
+        return rewrite.compile_rewritten(data, path, by_file.get(source.tree_path(project, path), ()), deleted)
 
     recorded_code.rewriting = compiled
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import CellType, FrameType
 from typing import Any
 
@@ -71,6 +71,25 @@ def assign(frame: FrameType, values: Mapping[str, Any]) -> None:
     ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
     if had_none:
         namespace.clear()  # nobody else has this dict; it would keep every object alive
+
+
+CAN_UNBIND = _SNAPSHOT
+"""Whether variables of running functions can be deleted from outside: from 3.13 on they cannot."""
+
+
+def unbind(frame: FrameType, names: Sequence[str]) -> None:
+    """Delete variables of a frame, where it has them."""
+    if not _optimized(frame):
+        for name in names:
+            frame.f_locals.pop(name, None)
+        return
+    had_none = _has_no_dict(frame)
+    namespace = frame.f_locals
+    for name in names:
+        namespace.pop(name, None)
+    ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(1))  # what is not there is cleared
+    if had_none:
+        namespace.clear()
 
 
 # Reading without f_locals, up to 3.12

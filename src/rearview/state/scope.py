@@ -20,7 +20,7 @@ from rearview.state import frames as variables
 from rearview.state.take.objects import found, named
 from rearview.state.tree import RootKey
 
-_OURS = __name__.partition(".")[0]
+OURS = __name__.partition(".")[0]
 _NOTEBOOK = frozenset("In Out get_ipython exit quit open _dh _ih _oh _ __ ___ _i _ii _iii _exit_code".split())
 _FUNCTION_PARTS = ("__defaults__", "__kwdefaults__", "__dict__")
 _PLAIN = (int, float, str, bool, bytes, complex, type(None), type)
@@ -55,7 +55,7 @@ def bind(frames: Sequence[types.FrameType], values: Mapping[RootKey, object]) ->
         if key[0] == "local" and isinstance(key[1], int) and key[1] < len(frames):
             by_frame.setdefault(key[1], {})[str(key[2])] = value
         elif key[0] == "global":
-            _bind_global(frames, str(key[1]), str(key[2]), value)
+            bind_global(frames, str(key[1]), str(key[2]), value)
         elif key[0] == "class":
             owner = found(str(key[1]), str(key[2]))
             if isinstance(owner, type) and vars(owner).get(str(key[3])) is not value:
@@ -69,12 +69,17 @@ def bind(frames: Sequence[types.FrameType], values: Mapping[RootKey, object]) ->
             variables.assign(frames[depth], bound)
 
 
-def _bind_global(frames: Sequence[types.FrameType], module: str, name: str, value: object) -> None:
-    namespaces = [vars(sys.modules[module])] if module in sys.modules else []
-    namespaces += [frame.f_globals for frame in frames if frame.f_globals.get("__name__") == module]
-    for namespace in namespaces:
-        if namespace.get(name, namespaces) is not value:
+def bind_global(frames: Sequence[types.FrameType], module: str, name: str, value: object) -> None:
+    """Bind a variable of a module."""
+    for namespace in namespaces_of(frames, module):
+        if namespace.get(name, frames) is not value:
             namespace[name] = value
+
+
+def namespaces_of(frames: Sequence[types.FrameType], module: str) -> list[dict[str, Any]]:
+    """The namespaces that a module has: its own, and those of frames that run under its name."""
+    found_ = [vars(sys.modules[module])] if module in sys.modules else []
+    return [*found_, *(frame.f_globals for frame in frames if frame.f_globals.get("__name__") == module)]
 
 
 def project_modules(project: Path) -> Iterator[tuple[str, types.ModuleType]]:
@@ -89,7 +94,7 @@ def project_modules(project: Path) -> Iterator[tuple[str, types.ModuleType]]:
             continue
         namespace = vars(module)
         file = namespace.get("__file__")
-        if type(file) is str and _is_of(folder, file) and name == namespace.get("__name__") and name.partition(".")[0] != _OURS:
+        if type(file) is str and _is_of(folder, file) and name == namespace.get("__name__") and name.partition(".")[0] != OURS:
             yield name, module
 
 
@@ -131,12 +136,15 @@ def _take_function(roots: dict[RootKey, object], function: types.FunctionType) -
 
 def _take_variables(roots: dict[RootKey, object], module: str, namespace: Mapping[str, Any]) -> None:
     for name, value in list(namespace.items()):
-        if not isinstance(name, str) or (name.startswith("__") and name.endswith("__")):
-            continue
-        if "get_ipython" in namespace and (name in _NOTEBOOK or _NOTEBOOK_HISTORY.fullmatch(name)):
-            continue
-        if not _left_out(value):
+        if is_variable(name, namespace) and not _left_out(value):
             roots["global", module, name] = value
+
+
+def is_variable(name: object, namespace: Mapping[str, Any]) -> bool:
+    """Whether a name of a module is the program's: not of the interpreter, nor of the notebook it may run in."""
+    if not isinstance(name, str) or (name.startswith("__") and name.endswith("__")):
+        return False
+    return not ("get_ipython" in namespace and (name in _NOTEBOOK or _NOTEBOOK_HISTORY.fullmatch(name)))
 
 
 def _take_class(roots: dict[RootKey, object], module: str, owner: type, seen: set[int]) -> None:
@@ -169,6 +177,6 @@ def _left_out(value: Any) -> bool:
     if kind is types.ModuleType or issubclass(kind, types.ModuleType):
         return True
     module = value.__module__ if isinstance(value, (type, types.FunctionType)) else kind.__module__
-    if isinstance(module, str) and module.partition(".")[0] == _OURS and not module.startswith(f"{_OURS}.testing"):
+    if isinstance(module, str) and module.partition(".")[0] == OURS and not module.startswith(f"{OURS}.testing"):
         return True
     return isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)) and named(value) is not None

@@ -22,6 +22,9 @@ from rearview.errors import Damaged, NewerFormat
 RootKey = tuple[str | int, ...]
 """("given", name), ("local", depth, name), ("global", module, name), ("class", module, qualname, name), ("stream", name) ..."""
 
+BESIDE = ("names", "process")
+"""Kinds of roots that are no part of what makes two states equal: a statement may bring names and settings of its own."""
+
 Node = tuple[str, Any]
 
 NONE, TRUE, FALSE, ELLIPSIS, NOT_IMPLEMENTED, NOTHING = range(6)

@@ -21,7 +21,8 @@ _INSTALLED = ("/site-packages/", "/dist-packages/")
 
 def names(value: Any, given: Iterable[Any]) -> list[str]:
     """The attributes of an object that are not in what it gave out: under their names, or one for one."""
-    if _is_of_library(type(value)):
+    kind: Any = type(value)
+    if _is_of_library(kind):
         return []
     parts = [part for one in given for part in (one if isinstance(one, (tuple, list)) else (one,))]
     by_name = {name: held for part in parts if isinstance(part, dict) for name, held in part.items()}
@@ -42,7 +43,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 @functools.cache
-def _is_of_library(kind: type) -> bool:
+def _is_of_library(kind: Any) -> bool:
     """Whether the code by which objects of a class are copied is installed, or Python's own."""
     for base in kind.__mro__:
         if not vars(base).keys().isdisjoint(_PROTOCOL):
