@@ -19,6 +19,7 @@ from rearview.catalog.catalog import Catalog
 from rearview.replay import asking
 from rearview.store import layout
 from tests.conftest import environment
+from tests.integration.resume.training import Nursery
 
 MARK = "#?"
 
@@ -42,6 +43,8 @@ class Story:
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     fresh: bool = True
+    nursery: Nursery | None = None
+    """Forks the program, instead of starting it."""
 
     def __post_init__(self) -> None:
         for name, text in (("then", False), ("truth", True)):
@@ -60,13 +63,13 @@ class Story:
 
     def record(self, *, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run it as it was."""
-        return self._run(self.project, [self.script, *self.args], check=check)
+        return self._script(self.project, check=check)
 
     def truth(self, *names: str) -> Rows:
         """What the statements would have logged."""
         truth = self.folder / "truth"
         if self.fresh:
-            self._run(truth, [self.script, *self.args], check=True)
+            self._script(truth, check=True)
             self.fresh = False
         return self.rows(truth, *names)
 
@@ -97,9 +100,17 @@ class Story:
 
     def cli(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """A command in the recorded project."""
-        return self._run(self.project, ["-m", "rearview", *words], check=check)
+        return self.run(self.project, ["-m", "rearview", *words], check=check)
 
-    def _run(self, project: Path, words: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
+    def _script(self, project: Path, *, check: bool) -> subprocess.CompletedProcess[str]:
+        if self.nursery is None:
+            return self.run(project, [self.script, *self.args], check=check)
+        done = self.nursery.run(project, self.script, *self.args, env=self.env)
+        assert not check or done.code == 0, f"exit {done.code}\n{done.stdout}\n{done.stderr}"
+        return subprocess.CompletedProcess([self.script], done.code, done.stdout, done.stderr)
+
+    def run(self, project: Path, words: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
+        """Python with some words in a folder."""
         environ = {**environment(None), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "REARVIEW_QUIET": "1", **self.env}
         done = subprocess.run(
             [sys.executable, *words], cwd=project, env=environ, capture_output=True, text=True, timeout=300

@@ -301,5 +301,5 @@ def test_a_worker_that_fails_where_the_record_did_not_is_no_answer(tmp_path: Pat
     assert story.rows(story.project, "inner") == {}
     story.env = {"REARVIEW_EVERY": "1"}
     assert "identical" in story.ask("inner").stdout
-    story._run(story.folder / "truth", ["train.py"], check=False)
+    story.run(story.folder / "truth", ["train.py"], check=False)
     assert story.rows(story.project, "inner") == story.rows(story.folder / "truth", "inner")

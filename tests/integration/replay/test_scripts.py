@@ -57,5 +57,6 @@ def test_another_script_may_change_and_what_is_imported_makes_another_version(tm
     (story.project / "model.py").write_text(MODEL.replace("+ k", "+ 2 * k"))
     (story.project / "train.py").write_text(TRAIN.replace("double", "twice"))
     story.cli("replay", "twice", "--yes")
-    then = {(process, path, "double", ordinal): values for (process, path, _, ordinal), values in story.rows(story.project, "twice").items()}
+    rows = story.rows(story.project, "twice")
+    then = {(process, path, "double", ordinal): values for (process, path, _, ordinal), values in rows.items()}
     assert then == story.truth("double"), "the model as it was, not as it is now"

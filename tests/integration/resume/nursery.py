@@ -56,6 +56,8 @@ def _run(request: dict[str, object]) -> None:
     try:
         os.setsid()
         _redirect(request)
+        for number in request.get("unused", ()):  # type: ignore[attr-defined]
+            os.dup2(1, number, inheritable=False)  # a descriptor that the program expects, and nobody reads from
         script = str(request["script"])
         sys.argv = [script, *request["args"]]  # type: ignore[misc]
         sys.orig_argv = [sys.executable, *sys.argv]
@@ -85,8 +87,10 @@ def _redirect(request: dict[str, object]) -> None:
     os.chdir(str(request["cwd"]))
     os.environ.clear()
     os.environ.update(request["env"])  # type: ignore[call-overload]
+    if request.get("joined"):
+        request["stderr"] = request["stdout"]
     for number, name, flags in ((0, os.devnull, os.O_RDONLY), (1, request["stdout"], os.O_WRONLY), (2, request["stderr"], os.O_WRONLY)):
-        handle = os.open(str(name), flags | (os.O_CREAT | os.O_TRUNC if number else 0))
+        handle = os.open(str(name), flags | (os.O_CREAT | (os.O_APPEND if request.get("joined") else os.O_TRUNC) if number else 0))
         os.dup2(handle, number)
         os.close(handle)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import select
 import shutil
 import signal
 import subprocess
@@ -105,30 +106,48 @@ class Nursery:
         self._server: subprocess.Popen[str] | None = None
         self._ended: dict[int, int] = {}
         self._folder = Path(tempfile.mkdtemp(prefix="rearview-nursery-"))
+        self._read = b""
 
-    def _ask(self, request: Mapping[str, Any]) -> int:
+    def ask(self, request: Mapping[str, Any]) -> int:
         if self._server is None:
             program = Path(__file__).with_name("nursery.py")
             self._server = subprocess.Popen(
-                [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(QUIET)
+                [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(QUIET)
             )
         assert self._server.stdin is not None
-        self._server.stdin.write(json.dumps(request) + "\n")
+        self._server.stdin.write(json.dumps(request).encode() + b"\n")
         self._server.stdin.flush()
-        while (answer := self._answer())[0] != "started":
+        while (answer := self._answer(None))[0] != "started":
             self._ended[int(answer[1])] = int(answer[2])
         return int(answer[1])
 
-    def _answer(self) -> list[str]:
+    def _answer(self, within_s: float | None) -> list[str]:
+        """The next line that the server says; nothing if it says none in time."""
         assert self._server is not None
         assert self._server.stdout is not None
-        return self._server.stdout.readline().split()
+        while b"\n" not in self._read:
+            if not select.select([self._server.stdout], [], [], within_s)[0]:
+                return []
+            more = os.read(self._server.stdout.fileno(), 1 << 16)
+            assert more, "the nursery died"
+            self._read += more
+        line, _, self._read = self._read.partition(b"\n")
+        return line.decode().split()
+
+    def ended(self, pid: int, within_s: float | None = 0.0) -> int | None:
+        """The exit code of a child, or minus its signal; None if it still runs."""
+        deadline = None if within_s is None else time.monotonic() + within_s
+        while pid not in self._ended:
+            answer = self._answer(None if deadline is None else max(0.0, deadline - time.monotonic()))
+            if not answer:
+                return None
+            self._ended[int(answer[1])] = int(answer[2])
+        return self._ended[pid]
 
     def _wait(self, pid: int) -> int:
-        while pid not in self._ended:
-            _, other, code = self._answer()
-            self._ended[int(other)] = int(code)
-        return self._ended.pop(pid)
+        code = self.ended(pid, None)
+        assert code is not None
+        return code
 
     def start(self, project: Path, program: str, *args: str, env: Mapping[str, str] | None = None, before: str = "") -> Child:
         """Run a program of the project; `before` is code of the test that runs first, in the same process."""
@@ -138,7 +157,7 @@ class Nursery:
             "stdout": str(outputs / "stdout"), "stderr": str(outputs / "stderr"), "before": before,
         }  # fmt: skip
         (outputs / "stdout").touch()
-        pid = self._ask(request)
+        pid = self.ask(request)
         return Child(outputs, pid, lambda: self._wait(pid))
 
     def run(self, project: Path, program: str, *args: str, env: Mapping[str, str] | None = None, before: str = "") -> Done:
