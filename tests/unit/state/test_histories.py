@@ -1,4 +1,4 @@
-"""A tensor through which a backward pass is still to come cannot be kept whole, and is named; one that is done with is a value."""
+"""A tensor with a history comes back as one that says the same of itself; what would go through that history raises."""
 
 from __future__ import annotations
 
@@ -7,67 +7,45 @@ from typing import Any
 import pytest
 
 from rearview.state.capture import capture
-from rearview.state.take.histories import MOST, PENDING
-
-torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
+from rearview.state.restore import plan
+from rearview.state.take.histories import is_pending
 
 
-def named(**variables: Any) -> list[str]:
-    captured = capture({("given", name): value for name, value in variables.items()})
-    assert all(lack.why == PENDING for lack in captured.missing)
-    return [lack.where for lack in captured.missing]
+class _Memory:
+    def __init__(self, taken: Any) -> None:
+        self._data = [bytes(buffer.memory()) for buffer in taken.buffers]
+
+    def into(self, index: int, dest: memoryview) -> None:
+        dest[:] = self._data[index]
+
+    def size(self, index: int) -> int:
+        return len(self._data[index])
 
 
-def net() -> Any:
-    torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+def _back(**values: Any) -> dict[str, Any]:
+    taken = capture({("given", name): value for name, value in values.items()})
+    made = plan(taken.tree, {}, _Memory(taken)).apply()
+    return {name: made["given", name] for name in values}
 
 
-def test_before_and_after_the_backward_pass() -> None:
-    output = net()(torch.ones(5, 3))
-    loss = output.pow(2).mean()
-    total = 0.5 * loss + 1
-    probabilities = torch.softmax(output, 1)
-    variables = {"loss": loss, "output": output, "total": total, "probabilities": probabilities}
-    assert named(**variables) == ["loss", "output", "total", "probabilities"]
+def test_it_requires_grad_and_is_no_leaf() -> None:
+    torch = pytest.importorskip("torch")
+    weight = torch.arange(100.0, requires_grad=True)
+    hidden = weight * 2
+    hidden.retain_grad()
+    loss = hidden.sum()
     loss.backward()
-    assert named(**variables) == []
-
-
-def test_values_without_history_and_parameters() -> None:
-    model = net()
-    with torch.no_grad():
-        output = model(torch.ones(2, 3))
-    assert named(model=model, output=output, detached=model(torch.ones(2, 3)).detach()) == []
-
-
-def test_hidden_states_of_a_truncated_backward_pass() -> None:
-    rnn = torch.nn.LSTM(3, 4, num_layers=2)
-    output, hidden = rnn(torch.ones(6, 1, 3))
-    output.sum().backward()
-    assert named(hidden=hidden) == []
-
-
-def test_functions_of_the_program() -> None:
-    class Double(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            ctx.save_for_backward(x)
-            return 2 * x
-
-        @staticmethod
-        def backward(ctx: Any, grad: Any) -> Any:
-            return 2 * grad
-
-    doubled = Double.apply(torch.ones(2, requires_grad=True))
-    assert named(doubled=doubled) == ["doubled"]
-    doubled.sum().backward()
-    assert named(doubled=doubled) == []
-
-
-def test_a_few_are_named() -> None:
-    model = net()
-    found = named(chances=[model(torch.ones(1, 3)) for _ in range(20)])
-    assert len(found) == MOST
-    assert set(found) < {f"chances[{k}]" for k in range(20)}
+    back = _back(weight=weight, hidden=hidden, loss=loss, plain=torch.ones(3))
+    assert [back[name].requires_grad for name in back] == [True, True, True, False]
+    assert [back[name].is_leaf for name in back] == [True, False, False, True]
+    assert back["loss"].item() == loss.item() and torch.equal(back["hidden"].grad, hidden.grad)
+    with pytest.raises(RuntimeError, match="HistoryNotKept"):
+        back["loss"].backward()
+    with pytest.raises(RuntimeError, match="HistoryNotKept"):
+        torch.autograd.grad(back["hidden"].sum(), back["hidden"].grad_fn.next_functions[0][0].variable)
+    assert not is_pending(back["loss"])
+    total = back["loss"]
+    total += 1.0  # the program goes on with it as before
+    assert total.item() == loss.item() + 1 and total.requires_grad
+    again = _back(total=total)["total"]
+    assert again.requires_grad and again.item() == total.item()

@@ -33,7 +33,8 @@ def is_pending(tensor: Any) -> bool:
         seen.add(node)
         for name in _SAVED.get(type(node)) or _names(node):
             try:
-                found |= getattr(node, name) is not None
+                saved = getattr(node, name)
+                found |= saved is not None and saved != ()
             except RuntimeError:
                 return False  # let go of
         waiting.extend(following for following, _ in node.next_functions)

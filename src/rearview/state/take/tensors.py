@@ -118,6 +118,8 @@ def take_tensor(walk: Walk, tensor: Any) -> Node:
     grad = tensor.grad if flags & RETAINS_GRAD or not flags & HISTORY else None
     if flags & HISTORY:
         _look_at_history(walk, tensor)
+        if kind != NONE or flags & (CONJ | NEG):
+            walk.differs(tensor, "how it was computed")
     return (
         "tensor",
         [kind, layout(walk, tensor), buffer, walk.slot(flags), walk.slot(grad), attributes, walk.slot(tensor.storage_offset())],
