@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rearview.cli import output, replay_versions, screen, tables, text
 from rearview.plan import scans
 from rearview.plan.cost import Seconds
+from rearview.plan.partition import makespan
 from rearview.plan.scans import Plan
 from rearview.replay.answering import Answer
 from rearview.replay.asking import UNSURE, Prospect
@@ -33,12 +34,21 @@ def page(prospect: Prospect, view: screen.Screen) -> list[str]:
         for prepared in prospect.to_run:
             lines += [*([""] if lines else []), *_run(prepared, view)]
     if len(prospect.to_run) > 1:
-        lines += ["", f"{text.count(len(prospect.to_run), 'run')}, one after the other: {interval(total(prospect.to_run))}"]
+        lines += ["", _in_all(prospect)]
     if prospect.answered:
         runs = ", ".join(one.run.run[:8] for one in prospect.answered[:_SHOWN])
         more = f" and {len(prospect.answered) - _SHOWN} more" if len(prospect.answered) > _SHOWN else ""
         lines.append(f"answered already, nothing to run: {runs}{more}")
     return lines + not_asked(prospect, view)
+
+
+def _in_all(prospect: Prospect) -> str:
+    """What all runs take: the sum, and the time until the last answer."""
+    said = f"{text.count(len(prospect.to_run), 'run')}: {interval(total(prospect.to_run))} in all"
+    if prospect.workers > 1:
+        together = makespan([one.plan.seconds.expected for one in prospect.to_run], prospect.workers)
+        said += f", {text.duration(together)} with {text.count(prospect.workers, 'worker')} at a time"
+    return said
 
 
 def not_asked(prospect: Prospect, view: screen.Screen) -> list[str]:
@@ -234,8 +244,13 @@ def failures(answer: Answer) -> list[str]:
 
 def offer(answer: Answer, plan: Plan) -> list[str]:
     """A rung that was not agreed to."""
+    run, rung = answer.prepared.run.run[:8], rung_in_words(answer.prepared.plan.rung)
+    if answer.not_there:
+        why = f"a statement raised in the replay of {run} ({rung}): it may be the stored states that do not have what it reads"
+    else:
+        why = f"the replay of {run} did not prove itself on this rung ({rung})"
     return [
-        f"the replay of {answer.prepared.run.run[:8]} did not prove itself on this rung ({rung_in_words(answer.prepared.plan.rung)})",
+        why,
         f"next: {rung_in_words(plan.rung)}, {interval(plan.seconds)}",
     ]
 

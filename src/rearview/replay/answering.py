@@ -17,6 +17,7 @@ from rearview.replay import clocks, conductor, logged, preparing, publish, sandb
 from rearview.replay.compare import Comparison, ManifestOf, compare
 from rearview.replay.conductor import Conducted, Piece, Task
 from rearview.replay.logged import Recorded
+from rearview.replay.pool import Slots
 from rearview.replay.preparing import MEASURED, PREDICTED, Prepared, mains_of
 from rearview.replay.progress import Shown
 from rearview.replay.query import DIGESTS, Question
@@ -27,6 +28,7 @@ from rearview.store.replays import PLACED, Replay
 from rearview.versions import read
 
 _MOST_MEASURED = 200
+_NOT_THERE = ("NameError", "UnboundLocalError", "AttributeError", "KeyError", "RuntimeError: HistoryNotKept")
 Show = Callable[[Shown], None]
 
 
@@ -59,18 +61,25 @@ class Answer:
         return not (self.interrupted or self.failed or self.lost)
 
     @property
+    def not_there(self) -> bool:
+        """Whether a statement found something not to be there, where states were put back: it may be they that do not have it."""
+        plan = self.prepared.plan
+        restored = plan.rung != scans.START and any(one.start is not None or one.skip for one in plan.stretches)
+        return restored and any(str(one.get("error")).startswith(_NOT_THERE) for one in self.failed)
+
+    @property
     def statement_changes_run(self) -> bool:
         """Whether it is the statement itself that made the replay differ."""
         return any("the added statement changes the run" in why for why in self.judgement.why)
 
 
-def carry_out(prepared: Prepared, show: Show | None = None) -> Answer:
-    """Run a plan, prove it, publish what it gave."""
+def carry_out(prepared: Prepared, show: Show | None = None, slots: Slots | None = None) -> Answer:
+    """Run a plan, prove it, publish what it gave. `slots` are shared with the plans that run beside it."""
     ident = replays.new_id()
     task = prepared.task()
     scratch = sandbox_scratch.make(prepared.store, ident)
     try:
-        conducted = conductor.conduct(task, scratch, ident, show)
+        conducted = conductor.conduct(task, scratch, ident, show, slots)
         return _Answering(prepared, task, ident).answer(conducted, show)
     finally:
         sandbox_scratch.remove(scratch)
@@ -208,8 +217,10 @@ class _Answering:
                 if not one.names and one.id != replay.id:  # the run was proved before
                     replays.remove(self._store, replay.run, one.id)
                 continue
-            covered = replay.verdict != "divergent" or replays.merged([*one.covers, *replay.covers]) == replay.covers
-            if one.id != replay.id and one.probe_digest == replay.probe_digest and one.verdict == "divergent" and covered:
+            if one.id == replay.id or one.probe_digest != replay.probe_digest:
+                continue
+            covered = replays.merged([*one.covers, *replay.covers]) == replay.covers
+            if covered or (one.verdict == "divergent" and replay.verdict != "divergent"):
                 replays.remove(self._store, replay.run, one.id)
 
     def _measured(self, conducted: Conducted) -> list[list[Any]]:
@@ -271,6 +282,8 @@ def _names_in(unit: Unit) -> list[str]:
 
 def next_rung(answer: Answer) -> str | None:
     """The next rung of the ladder for an answer that failed its proof; None if there is none, or none would help."""
+    if answer.not_there and not answer.interrupted:
+        return scans.START
     if answer.judgement.verdict != "divergent" or answer.interrupted or answer.failed or answer.statement_changes_run:
         return None
     at = scans.RUNGS.index(answer.prepared.plan.rung)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rearview.errors import Damaged, NotFound
+from rearview.errors import Damaged, NotFound, RestoreRefused
 from rearview.model import RunId, VersionId
 from rearview.plan import scans
 from rearview.plan.cost import Rates
@@ -23,7 +23,7 @@ from rearview.record import restore_points
 from rearview.record.restore_points import RestorePoint
 from rearview.replay import pool
 from rearview.replay.cut import UNTIL
-from rearview.replay.pool import Program, Worker
+from rearview.replay.pool import Program, Slots, Worker
 from rearview.replay.progress import Seen, Shown, Tail
 from rearview.replay.units import Unit
 from rearview.store import manifests
@@ -123,36 +123,43 @@ class Conducted:
         return [one for piece in self.pieces for one in piece.covers]
 
 
-def conduct(task: Task, scratch: Path, replay: str, show: Callable[[Shown], None] | None = None) -> Conducted:
-    """Run everything in a plan, or as much as can be run."""
-    return _Conducting(task, scratch, replay, show or (lambda _: None)).run()
+def conduct(
+    task: Task, scratch: Path, replay: str, show: Callable[[Shown], None] | None = None, slots: Slots | None = None
+) -> Conducted:
+    """Run everything in a plan, or as much as can be run. `slots` are shared with the plans that run beside it."""
+    return _Conducting(task, scratch, replay, show or (lambda _: None), slots or Slots(task.plan.workers)).run()
 
 
 class _Conducting:
-    def __init__(self, task: Task, scratch: Path, replay: str, show: Callable[[Shown], None]) -> None:
-        self._task, self._scratch, self._replay, self._show = task, scratch, replay, show
+    def __init__(self, task: Task, scratch: Path, replay: str, show: Callable[[Shown], None], slots: Slots) -> None:
+        self._task, self._scratch, self._replay, self._show, self._slots = task, scratch, replay, show, slots
         self._waiting: deque[tuple[Stretch, bool]] = deque((stretch, False) for stretch in task.plan.stretches)
         """With whether it is the second try."""
         self._running: list[tuple[Worker, Piece, bool]] = []
         self._done: list[Piece] = []
         self._number = 0
         self._looks_at = 0.0
+        self._began = 0.0
+        self._refused: set[str] = set()
+        """States that the program could not take."""
         self._lost: list[str] = []
         self._notes: list[str] = []
         self._output = ""
         self._of = sum(last - first + 1 for stretch in task.plan.stretches for _, first, last in stretch.covers)
 
     def run(self) -> Conducted:
-        began, interrupted = time.monotonic(), False
-        shown = began
+        interrupted, shown = False, time.monotonic()
         try:
             while self._waiting or self._running:
+                if self._slots.stop.is_set():
+                    interrupted = True
+                    break
                 self._fill()
                 time.sleep(_LOOK_S)
                 self._look()
                 if time.monotonic() - shown >= _SHOW_S:
                     shown = time.monotonic()
-                    self._show(self._shown(shown - began))
+                    self._show(self._shown(self._elapsed_s()))
         except KeyboardInterrupt:
             interrupted = True
         finally:
@@ -161,14 +168,23 @@ class _Conducting:
             self._close(worker, piece)
         pieces = sorted(self._done, key=lambda piece: (piece.stretch.first or (-1, -1), piece.unit.number))
         notes = dict.fromkeys([*self._notes, *(f"a nested block was run: {why}" for piece in pieces for why in piece.seen.instead)])
-        return Conducted(pieces, time.monotonic() - began, interrupted, self._lost, list(notes), self._output)
+        return Conducted(pieces, self._elapsed_s(), interrupted, self._lost, list(notes), self._output)
+
+    def _elapsed_s(self) -> float:
+        """Since the first worker began: before, others may have had the slots."""
+        return time.monotonic() - self._began if self._began else 0.0
 
     def _fill(self) -> None:
-        while self._waiting and len(self._running) < max(1, self._task.plan.workers):
+        while self._waiting and len(self._running) < max(1, self._task.plan.workers) and self._slots.take():
             stretch, second = self._waiting.popleft()
             unit = self._unit(stretch)
             Path(unit.scratch).mkdir(parents=True, exist_ok=True)
-            worker = pool.start(self._task.program, unit)
+            try:
+                worker = pool.start(self._task.program, unit)
+            except BaseException:
+                self._slots.give_back()
+                raise
+            self._began = self._began or worker.began_s
             piece = Piece(unit, stretch, Seen(Tail(Path(unit.scratch), unit.run)), began_wall=worker.began_wall)
             self._running.append((worker, piece, second))
 
@@ -200,6 +216,7 @@ class _Conducting:
 
     def _close(self, worker: Worker, piece: Piece) -> None:
         pool.reap(worker)
+        self._slots.give_back()
         piece.seen.look()
         piece.code, piece.seconds = worker.code, time.monotonic() - worker.began_s
         piece.went_beyond = self._went_beyond(piece)
@@ -246,20 +263,31 @@ class _Conducting:
             self._lost.append(f"the recorded run {how}, and its replay goes on there: what a worker ran up to that place is not kept")
             return
         what = _in_words(worker.code, piece)
-        if second:
+        if second and not _was_refused(piece):
             self._lost.append(f"{_places(self._task.history, piece)} could not be run: a worker {what}, twice")
             return
+        refused = self._note_refused(piece)
         again = self._remaining(piece)
         if not again:
             self._lost.append(f"{_places(self._task.history, piece)} could not be run: a worker {what}")
-        self._waiting.extendleft((stretch, True) for stretch in reversed(again))
+        self._waiting.extendleft((stretch, not refused) for stretch in reversed(again))
+
+    def _note_refused(self, piece: Piece) -> bool:
+        """Whether the worker could not begin because its program does not take the state: the second time no state is tried any more."""
+        start = piece.stretch.start
+        if start is None or not _was_refused(piece) or piece.seen.iterations or start.name in self._refused:
+            return False
+        states = [one.name for one in self._task.history.boundaries]
+        self._refused |= {start.name} if not self._refused else {start.name, *states}
+        self._notes.append(f"the program could not take the state {start.name}, and an earlier one was used")
+        return True
 
     def _remaining(self, piece: Piece) -> list[Stretch]:
         """What a dead worker did not come to, from where it was."""
         left = set(piece.unfinished)
         need, history = self._task.need, self._task.history
         every = [(b, k) for b in range(len(history.blocks)) for k in range(history.blocks[b].iterations)]
-        lacking = need.lacking | self._damaged(piece)
+        lacking = need.lacking | self._damaged(piece) | self._refused
         narrowed = replace(
             need, only=None, answered=scans.ranges([place for place in every if place not in left]), lacking=lacking,
             prefix_answered=not (piece.stretch.prefix and not piece.seen.iterations), end_answered=not piece.stretch.to_end,
@@ -288,6 +316,11 @@ class _Conducting:
         wanted = {(b, k) for piece in pieces for b, first, last in piece.stretch.covers for k in range(first, last + 1)}
         done = {place for piece in pieces for place in piece.seen.iterations} & wanted
         return Shown(len(done), self._of, len(self._running), elapsed_s, self._task.plan.seconds.expected)
+
+
+def _was_refused(piece: Piece) -> bool:
+    """Whether it was ended by a state that the program could not take."""
+    return piece.seen.error.rpartition(".")[2] == RestoreRefused.__name__
 
 
 def _in_words(code: int | None, piece: Piece) -> str:

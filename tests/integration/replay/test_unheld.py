@@ -5,8 +5,14 @@ One toy program, many statements; each is asked by itself and compared with a ru
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
+from rearview.catalog.catalog import Catalog
+from rearview.replay import asking
+from rearview.replay.query import Ask
+from rearview.store import layout
 from tests.integration.replay.hindsight import Story
 
 TOOLS = """
@@ -73,6 +79,7 @@ with rv.checkpointing():
             os.chdir("deeper" if epoch % 2 and os.getcwd() == HOME else HOME)
             json.flavour = f"f{epoch}{step}"
             log.custom = epoch * 10 + step
+            vars(random)["tone"] = epoch * 5 + step
             voice = loud if epoch > 1 else soft
             if epoch == 1 and step == 2:
                 del spare
@@ -84,6 +91,7 @@ with rv.checkpointing():
         rv.log("borrowed", tools.borrowed())  #?
         rv.log("custom", log.custom)  #?
         rv.log("voice", voice())  #?
+        rv.log("tone", random.tone)  #?
         rv.log("spare", 1 if "spare" in dir() else 0)  #?
         try:  #?
             gone = spare  #?
@@ -92,7 +100,7 @@ with rv.checkpointing():
         rv.log("gone", str(gone))  #?
 os.chdir(HOME)
 """
-NAMES = ("order", "dropped", "where", "setting", "borrowed", "custom", "voice", "spare", "gone")
+NAMES = ("order", "dropped", "where", "setting", "borrowed", "custom", "voice", "tone", "spare", "gone")
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +112,65 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Story:
     return story
 
 
+def _climb(story: Story, name: str) -> None:
+    """Replay, and agree to every rung."""
+    story.write(story.project, probed=True)
+    with contextlib.chdir(story.project), Catalog(layout.open_store(story.project / ".rearview"), timeout_s=60) as catalog:
+        [prepared] = asking.look(catalog, Ask(names=(name,))).to_run
+    answer = asking.climb(prepared, lambda *_: True)
+    assert answer.judgement.verdict == "identical" and not answer.failed
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_it_comes_out_as_it_was(toy: Story, name: str) -> None:
-    toy.fill(name)
+    _climb(toy, name)
     found = toy.rows(toy.project, name)
     truth = toy.truth(name)
     assert found == truth and found
+
+
+INSIDE = """
+import json
+import random
+import rearview as rv
+
+random.seed(2)
+total = 0.0
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(4)):
+        for step in rv.loop("step", range(3)):
+            class Pair:
+                scale = epoch + 1
+                def __init__(self, left):
+                    self.left = left
+                def both(self):
+                    return self.left * self.scale
+            total += random.random()
+            pair = Pair(total)
+        rv.log("total", total)
+        rv.log("made", Pair(2).both())  #?
+        rv.log("held", pair.both())  #?
+        rv.log("wrong", json.toon if epoch == 2 else 1)  #?
+"""
+
+
+@pytest.fixture(scope="module")
+def inside(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    story = Story(tmp_path_factory.mktemp("inside"), {"train.py": INSIDE}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    story.write(story.folder / "truth", probed=True)
+    text = (story.folder / "truth" / "train.py").read_text()
+    (story.folder / "truth" / "train.py").write_text(text.replace("json.toon", "epoch"))
+    return story
+
+
+@pytest.mark.parametrize("name", ["made", "held"])
+def test_what_a_skipped_block_defines_is_run_for(inside: Story, name: str) -> None:
+    _climb(inside, name)
+    assert inside.rows(inside.project, name) == inside.truth(name) != {}
+
+
+def test_a_mistake_of_the_statement_is_reported_after_a_run_without_states(inside: Story) -> None:
+    done = inside.cli("replay", "wrong", "--yes", check=False)
+    assert done.returncode == 4 and "toon" in done.stderr
+    assert len(inside.rows(inside.project, "wrong")) == 2
