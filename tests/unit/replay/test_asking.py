@@ -34,7 +34,7 @@ class _Prepared:
 def _carrying(verdicts: dict[str, str], ran: list[str], **facts: Any) -> Any:
     def carry_out(prepared: _Prepared, show: Any = None) -> Any:
         ran.append(prepared.plan.rung)
-        told = {"interrupted": False, "failed": [], "statement_changes_run": False, **facts}
+        told = {"interrupted": False, "failed": [], "statement_changes_run": False, "not_there": False, **facts}
         return SimpleNamespace(prepared=prepared, judgement=SimpleNamespace(verdict=verdicts[prepared.plan.rung]), **told)
 
     return carry_out
@@ -70,6 +70,16 @@ def test_no_rung_helps(monkeypatch: pytest.MonkeyPatch, facts: dict[str, Any]) -
     prepared: Any = _Prepared(dict.fromkeys(scans.RUNGS, 1.0))
     asking.climb(prepared, lambda *_: True)
     assert seen == ["resume"]
+
+
+def test_what_a_statement_does_not_find_where_states_were_put_back_is_looked_for_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = {"resume": Plan("resume", (Stretch(),)), "start": Plan("start", (Stretch(skip=False),))}
+    for rung, error, there in (("resume", "NameError: no x", True), ("resume", "ZeroDivisionError: x", False), ("start", "NameError: x", False)):
+        prepared: Any = SimpleNamespace(plan=plans[rung])
+        judged: Any = SimpleNamespace(verdict="identical")
+        answer = answering.Answer(prepared, judged, SimpleNamespace(), None, failed=[{"error": error}])  # type: ignore[arg-type]
+        assert answer.not_there is there
+        assert answering.next_rung(answer) == ("start" if there else None)
 
 
 @pytest.mark.parametrize("text", ["train.py", "train.py:", ":3", "train.py:x", "train.py:0"])
