@@ -35,6 +35,9 @@ from rearview.errors import (
 @click.option("--show", is_flag=True, help="Show where the statement goes in each version, as a diff, and run nothing.")
 @click.option("--unsure", is_flag=True, help="Also in versions where its place is not certain.")
 @click.option("--only-sure", is_flag=True, help="Leave those versions out, and never ask about them.")
+@click.option(
+    "--place", nargs=2, multiple=True, metavar="VERSION FILE:LINE", help="There it goes behind the statement on this line; remembered."
+)
 @click.option("--skip", multiple=True, metavar="VERSION", help="Leave this version out.")
 @click.option("--missing", is_flag=True, help="Ask what was asked before (`rearview probes`) of the runs that have no answer yet.")
 @click.option("--forget", is_flag=True, help="Forget what was replayed under these names.")
@@ -84,7 +87,7 @@ def _replay(given: dict[str, Any]) -> int:
     if not given["yes"] and not _agreed("Replay?"):
         return EXIT_OK
     asking.remember(prospect)
-    answers, interrupted = replay_watch.all_of(runnable, _offer(given), given["as_json"], view)
+    answers, interrupted = replay_watch.all_of(runnable, prospect.workers, _offer(given), given["as_json"], view)
     if given["as_json"]:
         facts = replay_page.prospect_as_json(prospect)
         output.write("rearview.replayed/1", answers=[replay_page.answer_as_json(one) for one in answers], **facts)
@@ -159,6 +162,7 @@ def _ask(given: dict[str, Any]) -> Any:
     return Ask(
         names=names, run=given["run_ref"], where=given["where"], only=given["only"], at=at, from_start=given["from_start"],
         workers=given["workers"], isolate=given["isolate"], device=given["device"], unsure=given["unsure"], skip=given["skip"],
+        place=tuple((version, *place(where)) for version, where in given["place"]),
     )  # fmt: skip
 
 

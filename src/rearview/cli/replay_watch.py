@@ -6,18 +6,18 @@ import sys
 from collections.abc import Sequence
 
 from rearview.cli import replay_page, screen, text
-from rearview.replay import asking
+from rearview.replay import asking, together
 from rearview.replay.answering import Answer, Show
 from rearview.replay.asking import Offer
 from rearview.replay.preparing import Prepared
 from rearview.replay.progress import Shown
 
 
-def all_of(runnable: Sequence[Prepared], offer: Offer, quiet: bool, view: screen.Screen) -> tuple[list[Answer], bool]:
-    """Replay runs one after the other; whether it was interrupted. What is finished by then is kept."""
+def all_of(runnable: Sequence[Prepared], workers: int, offer: Offer, quiet: bool, view: screen.Screen) -> tuple[list[Answer], bool]:
+    """Replay runs side by side, as many workers at once as may; whether it was interrupted. What is finished by then is kept."""
     answers: list[Answer] = []
-    for prepared in runnable:
-        answer = asking.climb(prepared, offer, _shower())
+    for first in together.carry_out(runnable, workers, _shower()):
+        answer = asking.higher(first, offer, _shower())
         _clear()
         answers.append(answer)
         for line in replay_page.failures(answer):

@@ -62,7 +62,7 @@ def _verify(given: dict[str, Any]) -> int:
             raise UsageError("verify asks before it runs anything, and there is nobody to ask: add --yes")
         if not click.confirm("Replay it?", default=True, err=True):
             return EXIT_OK
-    answers, interrupted = replay_watch.all_of([prepared], lambda *_: False, given["as_json"], view)
+    answers, interrupted = replay_watch.all_of([prepared], 1, lambda *_: False, given["as_json"], view)
     answer = answers[0]
     if given["as_json"]:
         output.write("rearview.verified/1", **replay_page.answer_as_json(answer))

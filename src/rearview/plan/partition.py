@@ -55,6 +55,18 @@ class Partition:
         return max((share.seconds for share in self.shares), default=0.0)
 
 
+def makespan(seconds: Sequence[float], workers: int) -> float:
+    """How long whole pieces of work take on so many workers, the longest begun first.
+
+    >>> makespan([3, 3, 2, 2, 2], 2)
+    7
+    """
+    ends = [0.0] * max(1, workers)
+    for one in sorted(seconds, reverse=True):
+        heapq.heapreplace(ends, ends[0] + one)
+    return max(ends)
+
+
 def speedup(total_s: float, largest_s: float) -> float:
     """How much faster than one after the other.
 

@@ -9,7 +9,7 @@ import ast
 import builtins
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rearview.instrument.calls import check
 from rearview.instrument.scopes import bound_by, read
@@ -49,8 +49,8 @@ class Refused:
     """Lines of the old file before which it could stand."""
 
 
-def propagate(new: str, line: int, end: int | None, old: str) -> Placed | Refused:
-    """Place the statements on lines `line` to `end` of one version into another.
+def propagate(new: str, line: int, end: int | None, old: str, after: int | None = None) -> Placed | Refused:
+    """Place the statements on lines `line` to `end` of one version into another; `after` is a line behind whose statement they are to go.
 
     >>> found = propagate("for i in x:\\n    a = f(i)\\n    log(a)\\n", 3, None, "for i in x:\\n    b = f(i)\\n")
     >>> print(found.text, end="")
@@ -68,7 +68,7 @@ def propagate(new: str, line: int, end: int | None, old: str) -> Placed | Refuse
     if not group:
         return Refused(f"there is no statement on line {line} of the new version")
     try:
-        return _Placing(files[0], files[1], group).result()
+        return _Placing(files[0], files[1], group).result(after)
     except RecursionError:
         return Refused("its statements are nested too deeply to be compared")
 
@@ -102,12 +102,12 @@ class _Placing:
             for one in [node, *node.below()]:
                 one.nothing = True
 
-    def result(self) -> Placed | Refused:
+    def result(self, after: int | None) -> Placed | Refused:
         wrapped = self._wrap()
-        spot = self._spots.find(self._group)
+        spot = self._spots.find(self._group) if after is None else self._behind(after)
         if isinstance(spot, Nowhere):
             return Refused(spot.why, tuple(one.line for one in spot.spots))
-        refusal = spot.refusal()
+        refusal = spot.refusal() if after is None else None
         if refusal:
             return Refused(refusal, (spot.line,))
         needs = Finding(self._names, self._group, _inside(spot), self._surely_matched).find()
@@ -129,9 +129,19 @@ class _Placing:
         late = [name for name in sorted(reads) if not_yet(spot, name)]
         if late:
             return Refused(f"in this version `{late[0]}` has no value there yet", (spot.line,))
-        doubts = [*spot.doubts, *needs.doubts]
-        doubts += reasons(self._matching, spot, self._group)
-        return self._text(spot, needs, doubts, wrapped)
+        doubts = [*spot.doubts, *needs.doubts] if after is None else []
+        doubts += reasons(self._matching, spot, self._group) if after is None else []
+        placed = self._text(spot, needs, doubts, wrapped)
+        return replace(placed, why="somebody said so") if after is not None and isinstance(placed, Placed) else placed
+
+    def _behind(self, line: int) -> Spot | Nowhere:
+        """The place behind the statement on a line of the old file."""
+        there = [node for node in self._old.nodes if _statement(node) and node.line <= line <= node.end]
+        if not there or there[-1].owner is None:
+            return Nowhere(f"there is no statement on line {line} of this version")
+        node = there[-1]
+        at = node.index + 1
+        return Spot(node.owner or node, node.field, at, at, at, None, None, block=True)
 
     def _wrap(self) -> list[str]:
         """Take a block along that is around nothing but the statement and temporaries, and that the old version does not have."""

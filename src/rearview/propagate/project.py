@@ -63,10 +63,16 @@ class Spread:
         return all(site.certain for site in self.sites)
 
 
-def place_all(wanted: Sequence[Statement], new: Mapping[str, str], old: Mapping[str, str], among: Collection[str]) -> Spread | Refused:
-    """Place statements of a new version into an old one. `among` are the files of the old one that its program can load."""
+def place_all(
+    wanted: Sequence[Statement], new: Mapping[str, str], old: Mapping[str, str], among: Collection[str],
+    after: tuple[str, int] | None = None,
+) -> Spread | Refused:  # fmt: skip
+    """Place statements of a new version into an old one. `among` are the files of the old one that its program can load.
+
+    `after` is a file and line of the old version behind whose statement they are to go: somebody said so.
+    """
     try:
-        return _Placing(new, dict(old), among).all_of(wanted)
+        return _Placing(new, dict(old), among, after).all_of(wanted)
     except _Cannot as problem:
         return problem.refused
 
@@ -78,8 +84,8 @@ class _Cannot(Exception):
 
 
 class _Placing:
-    def __init__(self, new: Mapping[str, str], old: dict[str, str], among: Collection[str]) -> None:
-        self._new, self._old, self._among = new, old, among
+    def __init__(self, new: Mapping[str, str], old: dict[str, str], among: Collection[str], after: tuple[str, int] | None) -> None:
+        self._new, self._old, self._among, self._after = new, old, among, after
         self._modules = Modules(new)
         self._files = dict(old)
         """As they are by now."""
@@ -101,6 +107,8 @@ class _Placing:
     # -- which file ---------------------------------------------------------------------------------------------------------
 
     def _one(self, statement: Statement) -> tuple[str, Placed]:
+        if self._after is not None:
+            return self._by_hand(statement, *self._after)
         refused = Refused(f"this version has no {statement.file}")
         if statement.file in self._files:
             found = self._into(statement, statement.file)
@@ -115,6 +123,15 @@ class _Placing:
         if sure:
             raise _Cannot(Refused(f"it could stand in {' or '.join(path for path, _ in sure[:4])}, and which is meant is not known"))
         raise _Cannot(refused)
+
+    def _by_hand(self, statement: Statement, file: str, line: int) -> tuple[str, Placed]:
+        if file not in self._files:
+            raise _Cannot(Refused(f"this version has no {file}"))
+        found = propagate(self._new[statement.file], statement.line, statement.end, self._files[file], line)
+        if isinstance(found, Refused):
+            raise _Cannot(found)
+        self._after = file, found.lines[-1] if found.lines else line  # the next one goes behind it
+        return file, found
 
     def _into(self, statement: Statement, path: str) -> Placed | Refused:
         return propagate(self._new[statement.file], statement.line, statement.end, self._files[path])

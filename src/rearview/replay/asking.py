@@ -17,7 +17,7 @@ from rearview.errors import NotFound, RearviewError, UsageError
 from rearview.model import VersionId
 from rearview.plan.scans import Plan
 from rearview.record import explicit
-from rearview.replay import answering, preparing, probing, query, sandbox_scratch, units
+from rearview.replay import answering, preparing, probing, query, sandbox_scratch, together, units
 from rearview.replay.answering import Answer, Show
 from rearview.replay.preparing import Prepared
 from rearview.replay.query import Ask, Other, Question
@@ -41,6 +41,8 @@ class Prospect:
     """Everything that is asked of these runs is in the store."""
     others: list[Other] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    workers: int = 1
+    """How many may run at once, over all runs."""
     unsure: list[Prepared] = field(default_factory=list)
     """Runs of versions in which the place of a statement is not certain: they are run if somebody says so."""
     now: Now | None = None
@@ -95,7 +97,22 @@ def look(catalog: Catalog, ask: Ask) -> Prospect:
             prospect.to_run.append(prepared)
         else:
             prospect.unsure.append(prepared)
+    return _shared_out(prospect, ask)
+
+
+def _shared_out(prospect: Prospect, ask: Ask) -> Prospect:
+    """Where there are runs enough to keep all workers busy, a run is not shared among several: each share has to begin somewhere."""
+    every = [*prospect.to_run, *prospect.unsure]
+    prospect.workers = ask.workers or min((one.workers for one in every), default=1)
+    if len(every) >= 2 * prospect.workers > 2:
+        prospect.to_run = [_alone(one) for one in prospect.to_run]
+        prospect.unsure = [_alone(one) for one in prospect.unsure]
     return prospect
+
+
+def _alone(prepared: Prepared) -> Prepared:
+    one = replace(prepared, workers=1)
+    return replace(one, plan=one.on(prepared.plan.rung)) if not prepared.plan.is_empty else one
 
 
 def remember(prospect: Prospect) -> None:
@@ -122,22 +139,27 @@ def missing(catalog: Catalog, ask: Ask) -> Prospect:
         prospect.answered += one.answered
         prospect.unsure += one.unsure
         prospect.others += [other for other in one.others if other.version is not None]
-    return prospect
+    return _shared_out(prospect, ask)
 
 
 def climb(prepared: Prepared, offer: Offer, show: Show | None = None) -> Answer:
     """Carry a plan out; where its proof fails, the next rung of the ladder, as long as that is agreed to."""
+    return higher(answering.carry_out(prepared, show), offer, show)
+
+
+def higher(answer: Answer, offer: Offer, show: Show | None = None) -> Answer:
+    """The next rungs of the ladder after an answer whose proof failed, as long as they are agreed to."""
+    prepared = answer.prepared
     agreed_s = prepared.plan.seconds.high
-    answer = answering.carry_out(prepared, show)
     while (rung := answering.next_rung(answer)) is not None:
         following = prepared.on(rung)
         if following.is_empty or (following.seconds.expected > agreed_s and not offer(answer, following)):
             break
         agreed_s = max(agreed_s, following.seconds.high)
-        higher = answering.carry_out(prepared.climb(rung), show)
-        if higher.interrupted:
-            return higher
-        answer = higher
+        better = answering.carry_out(prepared.climb(rung), show)
+        if better.interrupted:
+            return better
+        answer = better
     return answer
 
 
@@ -166,8 +188,8 @@ def replay(
     with Catalog(here, timeout_s=config.load(here.project)["query_timeout"]) as catalog:
         prospect = look(catalog, ask) if not missing_only else missing(catalog, ask)
     remember(prospect)
-    for prepared in prospect.to_run:
-        answer = climb(prepared, lambda *_: False)
+    for first in together.carry_out(prospect.to_run, prospect.workers):
+        answer = higher(first, lambda *_: False)
         for sentence in complaints(answer):
             sys.stderr.write(f"rearview: {sentence}\n")
         if answer.interrupted:

@@ -85,10 +85,15 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def settle(asked: list[Wanted], now: Mapping[str, str], then: Mapping[str, str], entry: str | None) -> Settled | Refused:
-    """Place statements into the files of another version. `entry` is the file that its program begins with."""
+def settle(
+    asked: list[Wanted], now: Mapping[str, str], then: Mapping[str, str], entry: str | None, after: tuple[str, int] | None = None
+) -> Settled | Refused:
+    """Place statements into the files of another version. `entry` is the file that its program begins with.
+
+    `after` is a file and line behind whose statement they are to go: somebody said so.
+    """
     among = reachable(then, entry) if entry is not None and entry in then else set(then)
-    placed = place_all(joined(asked, now), now, then, among)
+    placed = place_all(joined(asked, now), now, then, among, after)
     if isinstance(placed, Refused):
         return placed
     found = added_in_project(then, {**then, **placed.files})

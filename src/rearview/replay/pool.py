@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,22 @@ class Program:
     """What the launcher is told besides."""
     text: str = ""
     """For what was no file: `cells`, `command` or `stdin`."""
+
+
+class Slots:
+    """How many workers may run at once, over all runs that are replayed at the same time; and whether somebody wants them to stop."""
+
+    def __init__(self, count: int) -> None:
+        self._free = threading.Semaphore(max(1, count))
+        self.stop = threading.Event()
+
+    def take(self) -> bool:
+        """Whether one more may be started."""
+        return self._free.acquire(blocking=False)
+
+    def give_back(self) -> None:
+        """One has ended."""
+        self._free.release()
 
 
 @dataclass(slots=True)

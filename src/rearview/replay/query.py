@@ -23,7 +23,7 @@ from rearview.propagate.place import Refused
 from rearview.propagate.project import Site
 from rearview.replay import notebooks
 from rearview.replay.sources import At, Notebook, Now, Statements
-from rearview.store import replays
+from rearview.store import probes, replays
 from rearview.store.layout import Store
 from rearview.store.probes import Probe
 
@@ -57,6 +57,8 @@ class Ask:
     """Take statements also where their place in another version is not certain."""
     probe: Probe | None = None
     """Not what stands in the source now, but a question that was asked before."""
+    place: tuple[tuple[str, str, int], ...] = ()
+    """Version (the beginning of its id), file and line behind whose statement the statements go there: somebody says so."""
     skip: tuple[str, ...] = ()
     """Versions that are not asked, by the beginnings of their ids."""
 
@@ -139,7 +141,8 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
     """The runs that are asked, newest first, and the others."""
     now = Now(catalog.store, project, settings, ask.at)
     if ask.probe is not None:
-        now.source, now.corrected = VersionId(ask.probe.source), dict(ask.probe.corrected)
+        now.source = VersionId(ask.probe.source)
+    now.corrected = remembered(now, ask)
     now.check_at()
     chosen = [catalog.run(ask.run)] if ask.run is not None else catalog.runs(where=ask.where)
     if ask.run is not None and ask.where is not None:
@@ -151,7 +154,8 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
     scripts = {one.filename for one in (chosen if ask.where is None else catalog.runs())} if ask.run is None else set()
     found = Found(now=now)
     elsewhere: list[_Elsewhere] = []
-    _refuse_unknown(ask.skip, chosen)
+    _refuse_unknown((*ask.skip, *(version for version, _, _ in ask.place)), chosen)
+    _correct(now, ask.place, chosen)
     for run in chosen:
         if ask.skip and str(run.version).startswith(ask.skip):
             found.others.append(Other(run.run, f"version {str(run.version)[:8]} is skipped"))
@@ -176,6 +180,27 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
     found.unknown = [name for name in names if name not in asked and not computed]
     _refuse_if_nothing(found, names)
     return found
+
+
+def remembered(now: Now, ask: Ask) -> dict[str, list[Any]]:
+    """What somebody said before about the same statements: version -> file and line."""
+    if ask.probe is not None:
+        return dict(ask.probe.corrected)
+    names = {*ask.names, *([ask.at.name] if ask.at is not None else [])}
+    found: dict[str, list[Any]] = {}
+    for probe in probes.every(now.store):
+        if names & set(probe.names):
+            found |= probe.corrected
+    return found
+
+
+def _correct(now: Now, said: Sequence[tuple[str, str, int]], runs: Sequence[RunInfo]) -> None:
+    """Take note of where somebody says that the statements go."""
+    for prefix, file, line in said:
+        versions = {str(run.version) for run in runs if str(run.version).startswith(prefix)}
+        if len(versions) > 1:
+            raise UsageError(f"{prefix} is the beginning of {len(versions)} versions: give more digits")
+        now.corrected |= {version: [file, line] for version in versions}
 
 
 def _refuse_unknown(skipped: Sequence[str], runs: Sequence[RunInfo]) -> None:

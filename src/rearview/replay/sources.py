@@ -23,6 +23,7 @@ from rearview.propagate.place import Refused
 from rearview.propagate.project import Spread
 from rearview.record import source
 from rearview.replay import cells, narrowing, notebooks, placing, recognising
+from rearview.replay.placing import Settled, Wanted
 from rearview.store.layout import Store
 from rearview.versions import read
 from rearview.versions.gather import gather
@@ -217,11 +218,34 @@ class Now:
             }  # fmt: skip
         except (NotFound, VersionError) as problem:
             return Refused(f"its source cannot be read: {problem}")
-        found = placing.settle(asked, self.texts(), {path: decoded(one) for path, one in data.items()}, entry)
+        then = {path: decoded(one) for path, one in data.items()}
+        found = self._settled(version, asked, then, entry)
         if isinstance(found, Refused):
             return found
         files = {path: encoded(text, data.get(path, b"")) for path, text in (found.added.files or {}).items()}
         return Statements(version, found.added, files, {path: one for path, one in data.items() if path not in files}), found.spread
+
+    def _settled(self, version: VersionId, asked: list[Wanted], then: dict[str, str], entry: str | None) -> Settled | Refused:
+        """By hand where somebody said so; as in a version that somebody corrected, where the own way is not certain."""
+        said = self.corrected.get(version)
+        if said is not None:
+            return placing.settle(asked, self.texts(), then, entry, (str(said[0]), int(said[1])))
+        found = placing.settle(asked, self.texts(), then, entry)
+        if isinstance(found, Refused) or not found.spread.certain:
+            for like in self.corrected:
+                alike = self._as_in(VersionId(like), asked, then, entry)
+                if isinstance(alike, Settled) and alike.spread.certain:
+                    return alike
+        return found
+
+    def _as_in(self, like: VersionId, asked: list[Wanted], then: dict[str, str], entry: str | None) -> Settled | Refused:
+        """Placed as somebody placed them in another version."""
+        names = tuple(name for one in asked for name in one.names if name is not None)
+        corrected = self.placed_in(like, names, entry)
+        if isinstance(corrected, Refused):
+            return corrected
+        texts = corrected[0].program()
+        return placing.settle(placing.wanted(texts, names), texts, then, entry)
 
     # -- files ----------------------------------------------------------------------------------------------------------------
 
