@@ -1,0 +1,133 @@
+"""Statements of every kind, asked of a version that was written differently: each is placed where it belongs, with what it needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.replay.hindsight import Story, recorded_text
+
+THEN = '''\
+import rearview as rv
+import helper
+import math  #?
+
+
+def norm(x):  #?
+    return math.sqrt(abs(x))  #?
+
+
+def step(total, k):
+    change = k * 0.5 + 0.25
+    rv.log("in_step", change)  #?
+    return total + change
+
+
+total = 0.0
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        for k in rv.loop("step", range(2)):
+            total = step(total, k)
+        rv.log("total", total)
+        rv.log("root", math.sqrt(total))  #?
+        rv.log("size", norm(total))  #?
+        doubled = 2 * total  #?
+        rv.log("double", doubled)  #?
+        if epoch > 0:  #?
+            rv.log("late", total)  #?
+        rv.log(f"of/{epoch}", total)  #?
+        rv.log("several", [total, epoch])  #?
+        helper.look(total)
+print(total)
+'''
+HELPER = '''\
+import rearview as rv  #?
+
+
+def look(x):
+    y = x + 1
+    rv.log("looked", y)  #?
+    return y
+'''
+NOW = '''\
+"""The same, renamed and longer."""
+import math
+
+import helper
+import rearview as rv
+
+
+def norm(x):
+    return math.sqrt(abs(x))
+
+
+def step(summed, k):
+    change = k * 0.5 + 0.25
+    rv.log("in_step", change)
+    return summed + change
+
+
+summed = 0.0
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(5)):
+        for k in rv.loop("step", range(2)):
+            summed = step(summed, k)
+        rv.log("total", summed)
+        rv.log("root", math.sqrt(summed))
+        rv.log("size", norm(summed))
+        doubled = 2 * summed
+        rv.log("double", doubled)
+        if epoch > 0:
+            rv.log("late", summed)
+        rv.log(f"of/{epoch}", summed)
+        rv.log(
+            "several",
+            [summed,
+             epoch],
+        )
+        helper.look(summed)
+print(summed)
+'''
+NAMES = ("in_step", "root", "size", "double", "late", "several", "looked", "of/0", "of/1", "of/2")
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    story = Story(tmp_path, {"train.py": THEN, "helper.py": HELPER}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    (story.project / "train.py").write_text(NOW)
+    (story.project / "helper.py").write_text(HELPER.replace("  #?", ""))
+    return story
+
+
+def test_statements_of_every_kind(story: Story) -> None:
+    """A new import, helper, temporary, condition, another file, a computed name, several lines, a function that the loop calls."""
+    done = story.cli("replay", *NAMES, "--yes", "--unsure", check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert story.rows(story.project, *NAMES) == story.truth(*NAMES)
+
+
+def test_uncertain_places_are_shown_and_left_out(story: Story) -> None:
+    text = recorded_text(THEN).replace("        helper.look(total)\n", "        helper.look(total)\n        total = total * 1.5\n")
+    (story.project / "train.py").write_text(text.replace('rv.log("total", total)', 'rv.log("sum", total)\n        rv.log("asked", -total)'))
+    plan = story.cli("replay", "asked", "--dry-run").stdout
+    shown = story.cli("replay", "asked", "--show").stdout
+    assert '+        rv.log("asked", -total)' in shown and "certain" in shown
+    left = story.cli("replay", "asked", "--only-sure", "--yes", check=False)
+    taken = story.cli("replay", "asked", "--unsure", "--yes")
+    assert "uncertain" in plan and left.returncode == 3 and "1 of 1 run" in left.stderr
+    assert len(story.rows(story.project, "asked")) == 3, taken.stdout
+
+
+def test_a_place_by_hand_is_remembered(story: Story) -> None:
+    version = story.cli("code", "last").stdout.split()[3]
+    line = next(k for k, text in enumerate(recorded_text(THEN).splitlines(), 1) if "total = 0.0" in text)
+    (story.project / "train.py").write_text(NOW + 'rv.log("zero", summed)\n')
+    story.cli("replay", "zero", "--yes", "--place", version[:9], f"train.py:{line}")
+    assert [values[0][1] for values in story.rows(story.project, "zero").values()] == ["0" * 16]
+    again = story.cli("replay", "zero", "--yes")
+    assert "answered already" in again.stdout
+    story.cli("replay", "--forget", "zero")
+    story.cli("replay", "zero", "--yes")
+    assert [values[0][1] for values in story.rows(story.project, "zero").values()] == ["0" * 16], "where it goes was forgotten"
