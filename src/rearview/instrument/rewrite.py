@@ -9,6 +9,7 @@ like a call of `rv.loop` here may be something else. Must not know what skipping
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from types import CodeType
 
@@ -43,16 +44,22 @@ def deleted_names(tree: ast.Module) -> set[str]:
     return {one.id if isinstance(one, ast.Name) else one.attr for one in inner if isinstance(one, ast.Name | ast.Attribute)}
 
 
-def compile_rewritten(data: bytes, path: str, probes: Sequence[Span] = (), deleted: set[str] | None = None) -> CodeType:
+def compile_rewritten(
+    data: bytes, path: str, probes: Sequence[Span] = (), deleted: set[str] | None = None, placed: Sequence[tuple[int, int]] = ()
+) -> CodeType:  # fmt: skip
     """The code of a file's bytes, rewritten; encoding cookies and future statements count. SyntaxError as from the bytes themselves.
 
-    `deleted` takes the names that the program deletes.
+    `deleted` takes the names that the program deletes. `placed`: lines that are in no file of the user's, and how they are called: the
+    lines behind them are numbered as if they were not there.
     """
     tree = ast.parse(data, path)
     if deleted is not None:
         deleted |= deleted_names(tree)
     work = _Rewriting(tree, probes)
     work.run()
+    for line, called in placed:
+        _leave_out(tree, line, called)
+        work.changed = True
     try:
         code: CodeType = compile(tree, path, "exec", dont_inherit=True)
     except RecursionError:  # a tree may be too deep where the text is not
@@ -60,6 +67,24 @@ def compile_rewritten(data: bytes, path: str, probes: Sequence[Span] = (), delet
             raise
         code = compile(data, path, "exec", dont_inherit=True)
     return code
+
+
+def without_lines(data: bytes, lines: Sequence[int]) -> bytes:
+    """The bytes of a file without some lines.
+
+    >>> without_lines(b"a\\nb\\nc\\n", [2])
+    b'a\\nc\\n'
+    """
+    return b"".join(text for at, text in enumerate(re.findall(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", data), 1) if at not in lines)
+
+
+def _leave_out(tree: ast.Module, line: int, called: int) -> None:
+    """Number lines as if one were not there."""
+    for node in ast.walk(tree):
+        for name in ("lineno", "end_lineno"):
+            at = getattr(node, name, None)
+            if isinstance(at, int) and at >= line:
+                setattr(node, name, called if at == line else at - 1)
 
 
 class _Rewriting:

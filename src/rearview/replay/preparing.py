@@ -69,6 +69,8 @@ class Prepared:
     """Name -> the variables that its statements read."""
     workers: int = 1
     isolate: bool = False
+    placed: str = ""
+    """The statement is in no file (`--at`): it was put `before` or `after` one that is."""
     device: str | None = None
     environ: dict[str, str] = field(default_factory=dict)
     until: dict[str, Any] | None = None
@@ -92,6 +94,8 @@ class Prepared:
         files |= statements.files if statements is not None else {}
         version = probed.derive(self.store, recorded, files) if files else recorded
         probes = statements.probes(self.question.logs) if statements is not None and self.question is not None else ()
+        if self.placed:
+            probes = tuple({**probe, "placed": self.placed} for probe in probes)
         return Task(
             run=self.run.run, store=self.store, project=self.project, program=self._program(version), history=self.history,
             need=self.need, plan=self.plan, recorded_version=recorded, version=version, probes=probes, isolate=self.isolate,
@@ -123,6 +127,8 @@ def prepare(store: Store, project: Path, question: Question, ask: Ask) -> Prepar
     if ask.only is not None:
         need = replace(need, only=query.only(ask.only, made.history))
     made.question, made.reads = question, found.reads
+    if ask.at is not None and not question.placed:
+        made.placed = "before" if ask.at.before else "after"
     without, said = needs.lacking(found, made.history)
     files = lost_files.unusable(store, project, made.known, [log.text for log in question.logs], _last_state(made.history, need))
     made.notes += [*found.notes, *said, *([files.sentence] if files.sentence else [])]

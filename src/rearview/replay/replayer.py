@@ -251,8 +251,12 @@ class _Probes:
         self.any_failed = True
         probe = self._unit.probes[index] if index < len(self._unit.probes) else {}
         if self.recorder is not None and isinstance(error, Exception):
-            trace = "".join(traceback.format_exception(error))
-            at = traceback.extract_tb(error.__traceback__, 1)[0]  # a probe may be several statements: the one that raised
+            raised = traceback.TracebackException.from_exception(error)
+            if probe.get("placed") and raised.stack:  # no file has its text
+                first = raised.stack[0]
+                raised.stack[0] = traceback.FrameSummary(first.filename, first.lineno, first.name, line=str(probe.get("text")))
+            trace = "".join(raised.format())
+            at = raised.stack[0]  # a probe may be several statements: the one that raised
             self.recorder.fact(
                 "probe_failed", file=probe.get("file"), line=at.lineno or probe.get("line"), text=at.line or probe.get("text"),
                 traceback=trace, error=f"{type(error).__name__}: {error}",

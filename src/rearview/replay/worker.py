@@ -67,10 +67,13 @@ def _rewrite(unit: Unit, project: Path, deleted: set[str]) -> None:
     """Every module of the program comes from the probed version, and is rewritten on its way."""
     from rearview.instrument import rewrite
 
-    by_file = spans(unit)
+    by_file, placed = spans(unit), placed_lines(unit)
 
     def compiled(data: bytes, path: str) -> CodeType:
-        return rewrite.compile_rewritten(data, path, by_file.get(source.tree_path(project, path), ()), deleted)
+        name = source.tree_path(project, path)
+        if name in placed:
+            recorded_code.show_source(path, rewrite.without_lines(data, [line for line, _ in placed[name]]))
+        return rewrite.compile_rewritten(data, path, by_file.get(name, ()), deleted, placed.get(name, ()))
 
     recorded_code.rewriting = compiled
 
@@ -82,6 +85,16 @@ def spans(unit: Unit) -> dict[str, list[Span]]:
         place = probe.get("place")
         span: Span = (place[0], place[1], place[2], place[3], index) if place else (int(probe["line"]), index)
         by_file.setdefault(str(probe["file"]), []).append(span)
+    return by_file
+
+
+def placed_lines(unit: Unit) -> dict[str, list[tuple[int, int]]]:
+    """File -> lines of statements that are in no file, each with the line of the statement that it was put at."""
+    by_file: dict[str, list[tuple[int, int]]] = {}
+    for probe in unit.probes:
+        if probe.get("placed"):
+            line = int(probe["line"])
+            by_file.setdefault(str(probe["file"]), []).append((line, line if probe["placed"] == "before" else max(1, line - 1)))
     return by_file
 
 

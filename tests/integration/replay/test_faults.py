@@ -258,3 +258,24 @@ def test_a_variable_that_a_skipped_block_would_have_changed_elsewhere_is_not_vol
     done = one.cli("replay", "asked", "--yes", check=False)
     rows = one.rows(one.project, "asked")
     assert rows == one.truth("asked") if rows else done.returncode == 1, told(done)
+
+
+def test_lines_are_those_of_the_users_file_where_a_statement_is_in_none(tmp_path: Path) -> None:
+    head = "def part(w):\n    return w[0] + 1\n\ndef bad(w):\n    return w['x']\n"
+    text = HEAD.replace("w, total", head + "w, total") + LOOP.format(step="g = random.random()", end="pass").replace(
+        '        rv.log("asked", sum(w))  #?\n', "")
+    one = story(tmp_path, text)
+    one.record()
+    lines = text.splitlines()
+    line = next(number for number, here in enumerate(lines, 1) if "total += g" in here)
+    done = one.cli("replay", "--at", f"train.py:{line}", "bad(w)", "--as", "b", "--yes", check=False)
+    assert done.returncode == 4
+    said = done.stderr
+    assert f'train.py", line {line}, in <module>' in said and "bad(w)" in said
+    assert f"line {lines.index('    return w[' + repr('x') + ']') + 1}, in bad" in said
+    begin = next(number for number, here in enumerate(lines, 1) if "def part" in here)
+    where = next(number for number, here in enumerate(lines, 1) if "random.seed" in here)
+    expression = "part.__code__.co_firstlineno * 1000 + __import__('sys')._getframe().f_lineno"
+    one.cli("replay", "--at", f"train.py:{where}", "1", "--as", "early", "--yes")
+    one.cli("replay", "--at", f"train.py:{line + 1}", expression, "--before", "--as", "lines", "--yes")
+    assert {value[0][2] for value in one.rows(one.project, "lines").values()} == {begin * 1000 + line + 1}

@@ -74,7 +74,8 @@ def test_no_rung_helps(monkeypatch: pytest.MonkeyPatch, facts: dict[str, Any]) -
 
 def test_what_a_statement_does_not_find_where_states_were_put_back_is_looked_for_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     plans = {"resume": Plan("resume", (Stretch(),)), "start": Plan("start", (Stretch(skip=False),))}
-    for rung, error, there in (("resume", "NameError: no x", True), ("resume", "ZeroDivisionError: x", False), ("start", "NameError: x", False)):
+    cases = (("resume", "NameError: no x", True), ("resume", "ZeroDivisionError: x", False), ("start", "NameError: x", False))
+    for rung, error, there in cases:
         prepared: Any = SimpleNamespace(plan=plans[rung])
         judged: Any = SimpleNamespace(verdict="identical")
         answer = answering.Answer(prepared, judged, SimpleNamespace(), None, failed=[{"error": error}])  # type: ignore[arg-type]
