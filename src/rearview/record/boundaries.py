@@ -53,6 +53,11 @@ def of(part: str, node: Node, followed: int, *, ending: int | None = None, compu
     )
 
 
+def ending_of(text: str | None) -> int | None:
+    """How a loop ended, from the words of a manifest."""
+    return next((ending for ending, known in _ENDINGS.items() if known == text), None)
+
+
 def of_skip_block(name: str, occurrence: int, around: Node) -> Boundary:
     """The end of a block that is no loop: it stands in the path like one of a single iteration."""
     nodes = chain(around)

@@ -68,6 +68,10 @@ class Following:
         self.period.restored(seconds)
         self._began_s = time.perf_counter()
 
+    def was_put_back(self, ending: str | None) -> None:
+        """The state at the end of an iteration was put back, and nothing of the loop runs any more: a replay looks at it as it is now."""
+        self._take(boundaries.ITERATION, [self.main], boundaries.ending_of(ending))
+
     # -- boundaries ----------------------------------------------------------------------------------------------------
 
     def iteration_ended(self) -> None:

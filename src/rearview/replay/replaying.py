@@ -35,6 +35,13 @@ class Replaying(Checkpointing):
         super().__init__(recorder, given, frame)
         self.scope.exact, self.scope.deleted = True, recorder.deleted
 
+    def restored(self, seconds: float) -> None:
+        """The state of the start was put back. Where no iteration is run that would be compared, it is what the values rest on."""
+        super().restored(seconds)
+        reach, followed = self._recorder.reach, self._following
+        if self._recorder.unit.first is None and reach is not None and followed is not None and reach.manifest.part == boundaries.ITERATION:
+            self._guarded(lambda: followed.was_put_back(reach.manifest.ending))
+
     def iterator(self, loop: LoopIterator, source: Any) -> Iterator[Any]:
         """A loop that may be skipped is not iterated over before that is decided."""
         if self._recorder.probing:

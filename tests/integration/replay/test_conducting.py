@@ -303,3 +303,14 @@ def test_a_worker_that_fails_where_the_record_did_not_is_no_answer(tmp_path: Pat
     assert "identical" in story.ask("inner").stdout
     story.run(story.folder / "truth", ["train.py"], check=False)
     assert story.rows(story.project, "inner") == story.rows(story.folder / "truth", "inner")
+
+
+def test_what_rests_on_the_last_state_alone_is_proved_by_it(tmp_path: Path) -> None:
+    ends = PROGRAM.replace('rv.log("final", weights[0])\n', 'rv.log("after", weights[0] * 2)  #?\n')
+    done = _story(tmp_path / "exhausted", ends).ask("after")
+    assert "1 value, identical (0 records and 1 state compared)" in done.stdout, done.stdout
+    broken = ends.replace('        rv.log("outer"', '        if epoch == 4: break\n        rv.log("outer"')
+    story = _story(tmp_path / "broken", broken)
+    done = story.ask("after")
+    assert "1 value, identical (0 records and 1 state compared)" in done.stdout, done.stdout
+    assert story.rows(story.project, "after") == story.truth("after")
