@@ -190,7 +190,7 @@ def code_of(answers: Any) -> int:
     """The exit code of answers."""
     if any(one.failed for one in answers):
         return EXIT_USER_CODE_RAISED
-    bad = any(one.judgement.verdict == "divergent" or not one.complete for one in answers)
+    bad = any(one.judgement.verdict == "divergent" or not one.complete or one.never_came for one in answers)
     return EXIT_DIFFERENCES if bad else EXIT_OK
 
 

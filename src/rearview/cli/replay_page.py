@@ -184,6 +184,9 @@ def result(answer: Answer, view: screen.Screen) -> list[str]:
         verdict = f"{verdict} as far as it came"
     elif answer.prepared.question is not None and not answer.rows and answer.complete:
         what = "no value: the statement was never come to"
+        if answer.never_came:
+            ended = f"failed ({answer.prepared.run.detail})" if answer.prepared.run.detail else f"was {answer.prepared.run.status}"
+            what = text.escape(f"no value: the run {ended} before it came to the statement")
     lines = [f"{run[:8]}: {what}, {verdict}{rung} ({compared(answer)}), {text.duration(answer.seconds)}"]
     names = [f"  {text.escape(name)}: {verdict}" for name, verdict in judged.verdicts.items()]
     why = judged.why if judged.verdict != "identical" else [one for one in judged.why if "bit for bit" not in one]

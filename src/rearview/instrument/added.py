@@ -72,6 +72,8 @@ class Changed:
     why: str
     line: int
     file: str = ""
+    unreadable: bool = False
+    """The file as it is now is no Python."""
 
     def __str__(self) -> str:
         return f"{self.file + ' ' if self.file else ''}line {self.line}: {self.why}"
@@ -93,7 +95,8 @@ def added(
             trees.append(parse(text))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
             line = problem.lineno or 1 if isinstance(problem, SyntaxError) else 1
-            return Changed(f"the {whose} file cannot be read as Python: {getattr(problem, 'msg', problem)}", line, file)
+            why = f"the {whose} file cannot be read as Python: {getattr(problem, 'msg', problem)}"
+            return Changed(why, line, file, unreadable=whose == "current")
     earlier, later = trees
     admissible = Admissible(earlier, later, helpers, taken)
     matching = Matching(admissible.admits)

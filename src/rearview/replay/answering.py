@@ -61,6 +61,12 @@ class Answer:
         return not (self.interrupted or self.failed or self.lost)
 
     @property
+    def never_came(self) -> bool:
+        """Whether the run ended, by an exception or a signal, before it came to the statement: nothing is answered."""
+        cut_short = self.prepared.run.status in ("failed", "killed")
+        return self.prepared.question is not None and cut_short and self.complete and not self.rows and self.judgement.faithful
+
+    @property
     def not_there(self) -> bool:
         """Whether a statement found something not to be there, where states were put back: it may be they that do not have it."""
         plan = self.prepared.plan

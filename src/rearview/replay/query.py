@@ -167,6 +167,7 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
                 raise
             one = Other(run.run, str(problem))
         if isinstance(one, _Elsewhere):
+            _refuse_unreadable(one.changed)
             elsewhere.append(one)
         else:
             _sort(found, one, scripts)
@@ -180,6 +181,13 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
     found.unknown = [name for name in names if name not in asked and not computed]
     _refuse_if_nothing(found, names)
     return found
+
+
+def _refuse_unreadable(changed: Changed) -> None:
+    """What was added cannot be told from a file that is no Python: no run can be asked before it is corrected."""
+    if changed.unreadable:
+        said = changed.why.partition(": ")[2]
+        raise UsageError(f"{changed.file}, line {changed.line}, cannot be read as Python: {said}; correct it and ask again")
 
 
 def remembered(now: Now, ask: Ask) -> dict[str, list[Any]]:

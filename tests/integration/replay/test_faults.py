@@ -279,3 +279,17 @@ def test_lines_are_those_of_the_users_file_where_a_statement_is_in_none(tmp_path
     one.cli("replay", "--at", f"train.py:{where}", "1", "--as", "early", "--yes")
     one.cli("replay", "--at", f"train.py:{line + 1}", expression, "--before", "--as", "lines", "--yes")
     assert {value[0][2] for value in one.rows(one.project, "lines").values()} == {begin * 1000 + line + 1}
+
+
+def test_a_file_that_is_no_python_and_a_run_that_never_came_to_the_statement_are_told(tmp_path: Path) -> None:
+    text = program(end="assert epoch < 2, 'diverged'") + 'rv.log("after", total)  #?\nrv.log("never", total) if total < 0 else None  #?\n'
+    one = story(tmp_path, text)
+    assert one.record(check=False).returncode == 1
+    one.write(one.project, probed=True)
+    done = one.cli("replay", "after", "--yes", check=False)
+    assert done.returncode == 1 and "before it came to the statement" in told(done), told(done)
+    assert one.cli("replay", "asked", "--yes").returncode == 0
+    (one.project / "train.py").write_text(text.replace("total = 0.0\n        for", "total = (0.0\n        for"))
+    done = one.cli("replay", "asked", "--yes", check=False)
+    line = next(number for number, here in enumerate(text.splitlines(), 1) if here == "        total = 0.0")
+    assert done.returncode == 2 and f"train.py, line {line}" in told(done), told(done)
