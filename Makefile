@@ -8,7 +8,8 @@ TORCH   ?= torch==2.13.0
 WORKERS ?= 2
 # With what the programs of the corpus need: torchvision, gymnasium and the like.
 CORPUS_PYTHON ?= $(VENV)/bin/python
-PYTEST  ?= $(VENV)/bin/python -m pytest -n $(WORKERS)
+# Work is stolen: the long tests stand next to each other, and one worker would be left with them.
+PYTEST  ?= $(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal
 PIP      = $(VENV)/bin/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
@@ -40,7 +41,7 @@ bench: $(VENV)/.ready  ## every benchmark, one JSON object a line
 
 long: $(VENV)/.ready  ## the long reliability runs (hours); prints totals
 	REARVIEW_TEST_LONG=1 REARVIEW_TEST_KILLS=1000 REARVIEW_TEST_STATES=1000 REARVIEW_TEST_EXAMPLES=100000 \
-	REARVIEW_TEST_FUZZ=1000000 REARVIEW_TEST_FLIPS=100000 REARVIEW_TEST_WRITERS=24x50000 REARVIEW_TEST_RESUME_KILLS=30 \
+	REARVIEW_TEST_FUZZ=1000000 REARVIEW_TEST_FLIPS=100000 REARVIEW_TEST_WRITERS=24x50000 REARVIEW_TEST_RESUME_KILLS=30 REARVIEW_TEST_PROGRAMS=2000 REARVIEW_TEST_INSTRUMENT=1000000 \
 	$(PYTEST) --ignore=tests/docs
 
 corpus:  ## public programs with checkpoints added, killed and resumed; says what it needs

@@ -21,6 +21,8 @@ FEWER = {
     "REARVIEW_TEST_EXAMPLES": "100",
     "REARVIEW_TEST_FUZZ": "100",
     "REARVIEW_TEST_FLIPS": "100",
+    "REARVIEW_TEST_PROGRAMS": "10",
+    "REARVIEW_TEST_INSTRUMENT": "100",
 }
 """The full counts were paid on the main Python; what differs between Pythons shows in a few."""
 
@@ -82,7 +84,7 @@ def main() -> int:
         if inside is None:
             continue
         print(f"python{version}: the torch-free tests", flush=True)
-        command = [str(inside), "-m", "pytest", "-q", "-n", options.workers, "-m", "not torch and not long", *tests]
+        command = [str(inside), "-m", "pytest", "-q", "-n", options.workers, "--dist", "worksteal", "-m", "not torch and not long", *tests]
         code = subprocess.run(command, cwd=ROOT, env={**FEWER, **os.environ}).returncode
         worst = worst or code
     return worst
