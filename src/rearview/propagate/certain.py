@@ -14,6 +14,8 @@ _SAME = 0.9
 _RENAMED = 0.97
 """The same but for variables that only one version has."""
 _AGREEMENT = 0.85
+_SAME_FILE = 0.9
+"""How much of two files is the same that are hardly changed."""
 _ONE_STATEMENT = 2
 """It differs on both sides."""
 
@@ -30,7 +32,20 @@ def reasons(matching: Matching, spot: Spot, group: list[Node]) -> list[str]:
         found.append("a statement next to it was changed")
     if agreement(matching, group[0]) < _AGREEMENT:
         found.append("much around it was changed")
+    elif (spot.before is None) != (spot.after is None) and not _hardly_changed(matching):
+        found.append("it stands at the edge of its block, with a neighbour on one side only")
     return found
+
+
+def _hardly_changed(matching: Matching) -> bool:
+    """Whether the two versions as a whole are nearly the same, but for calls for their own sake."""
+    new, old = _not_calls(matching.new.nodes), _not_calls(matching.old.nodes)
+    same = sum(1 for one in new if (other := matching.old_of.get(one)) is not None and one.head == other.head)
+    return 2 * same >= _SAME_FILE * (len(new) + len(old))
+
+
+def _not_calls(nodes: list[Node]) -> list[Node]:
+    return [one for one in nodes if one.kind != "Expr" and not one.nothing]
 
 
 def _side(anchor: Anchor | None, has_neighbour: bool) -> bool:

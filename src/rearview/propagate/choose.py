@@ -28,7 +28,10 @@ def choose(spot: Spot, group: list[Node], reads: set[str]) -> bool:
     if spot.low >= spot.high:
         return True
     spot.doubts.append("this version has other statements there")
-    if all(one.nothing or tells(one) for one in spot.siblings[spot.low : spot.high]):
+    between = spot.siblings[spot.low : spot.high]
+    if all(tells(node) for node in group) and any(one.blocks and tells(one) for one in between):
+        return False  # in front of that block, in it, behind it
+    if all(one.nothing or tells(one) for one in between):
         spot.index = spot.high if near_after and not near_before else spot.low
         return True
     if near_before and not near_after:
@@ -81,7 +84,7 @@ def not_yet(spot: Spot, name: str) -> bool:
     home = spot.owner if spot.owner.owner is None else (spot.siblings[0] if spot.siblings else spot.owner).function
     if name in parameters(home.syntax):
         return False
-    makers = [one for one in home.below() if one.function is home and name in _makes(one)]
+    makers = [one for one in home.below() if name in one.head and one.function is home and name in _makes(one)]
     loops = {one for one in [spot.owner, *spot.owner.above()] if one.kind in ("For", "While")}
     again = any(above in loops for one in makers for above in [one, *one.above()])
     return bool(makers) and not again and all(one.line >= spot.line for one in makers)

@@ -20,6 +20,7 @@ class Likeness:
     def __init__(self, new: File, old: File) -> None:
         self._known: dict[tuple[int, int], float] = {}
         self._blurred: dict[Node, str] = {}
+        self._strangers: dict[Node, list[tuple[str, int]]] = {}
         self._files = new, old
         self._only_new, self._only_old = new.names - old.names, old.names - new.names
 
@@ -55,7 +56,7 @@ class Likeness:
             return 1.0
         if self.blurred(new) == self.blurred(old):
             return _BLURRED
-        words = self._words(new.words, old.words)
+        words = self._words(new, old)
         mine, theirs = new.handles, old.handles
         if not mine or not theirs:
             return words
@@ -67,16 +68,25 @@ class Likeness:
         known = self._blurred.get(node)
         if known is None:
             unknown = self._only_new if node.file is self._files[0] else self._only_old
-            known = self._blurred[node] = node.blurred(unknown) if unknown else node.head
+            known = self._blurred[node] = node.blurred(unknown) if self._strange(node) else node.head
         return known
 
-    def _words(self, new: Counter[str], old: Counter[str]) -> float:
-        if not new or not old:
-            return 1.0 if not new and not old else 0.0
-        common = sum((new & old).values())
-        mine = sum(count for word, count in (new - old).items() if word in self._only_new)
-        theirs = sum(count for word, count in (old - new).items() if word in self._only_old)
-        return (2 * common + min(mine, theirs)) / (new.total() + old.total())
+    def _words(self, new: Node, old: Node) -> float:
+        mine, theirs = new.words, old.words
+        if not mine or not theirs:
+            return 1.0 if not mine and not theirs else 0.0
+        common = sum(min(count, theirs[word]) for word, count in mine.items() if word in theirs)
+        known = sum(count for word, count in self._strange(new) if word not in theirs)
+        other = sum(count for word, count in self._strange(old) if word not in mine)
+        return (2 * common + min(known, other)) / (new.said + old.said)
+
+    def _strange(self, node: Node) -> list[tuple[str, int]]:
+        """The words of a statement that are variables which only its version has."""
+        known = self._strangers.get(node)
+        if known is None:
+            unknown = self._only_new if node.file is self._files[0] else self._only_old
+            known = self._strangers[node] = [(word, count) for word, count in node.words.items() if word in unknown]
+        return known
 
 
 def dice(new: frozenset[int], old: frozenset[int]) -> float:

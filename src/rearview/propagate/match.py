@@ -261,12 +261,11 @@ class Matching:
             old = theirs.get(other, []) if other is not None else []
             if not old or len(new) * len(old) > _LARGEST_TABLE // 10:
                 continue
-            alike = sorted(((self.likeness.of(one, two), one.line, two.line, one, two) for one in new for two in old), key=lambda row: (-row[0], *row[1:3]))
-            for value, _, _, one, two in alike:
-                if value < _SURELY_ALIKE:
-                    break
-                rivals = max((row[0] for row in alike if (row[3] is one) != (row[4] is two)), default=0.0)
-                if value > rivals + _CLEARLY:
+            rows = [(self.likeness.of(one, two), one, two) for one in new for two in old]
+            rows = [row for row in rows if row[0] >= _SURELY_ALIKE - _CLEARLY]
+            for value, one, two in sorted(rows, key=lambda row: (-row[0], row[1].line, row[2].line)):
+                rivals = max((row[0] for row in rows if (row[1] is one) != (row[2] is two)), default=0.0)
+                if value >= _SURELY_ALIKE and value > rivals + _CLEARLY:
                     self._pair(one, two)
 
 

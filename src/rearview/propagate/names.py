@@ -97,10 +97,10 @@ class Names:
         return votes.get(name, 0.0) > 0.5 * sum(votes.values())
 
     def voices_of(self, builtin: str) -> set[str]:
-        """Functions of the old version that pass everything on to a builtin; a function of that name in the new one tells what it is for."""
-        new = {one.syntax.name for one in self._matching.new.nodes if isinstance(one.syntax, ast.FunctionDef) and passes_on(one.syntax) == builtin}
-        found = [one.syntax for one in self._matching.old.nodes if isinstance(one.syntax, ast.FunctionDef)]
-        return {one.name for one in found if passes_on(one) == builtin or (one.name in new and one.args.vararg)}
+        """Functions of the old version that pass everything on to a builtin, or that do so in the new version."""
+        new = {one.name for one in _functions(self._matching.new) if passes_on(one) == builtin}
+        old = _functions(self._matching.old)
+        return {one.name for one in old if passes_on(one) == builtin or (one.name in new and one.args.vararg)}
 
     def said(self, name: str, node: Node) -> str | None:
         """By what the old version tells where the new one calls `name`: as the nearest statements that both have, in the same function."""
@@ -116,7 +116,7 @@ class Names:
 
     def _builtin(self, name: str) -> str | None:
         """The builtin that a function of the new version passes everything on to."""
-        functions = [one.syntax for one in self._matching.new.nodes if isinstance(one.syntax, ast.FunctionDef) and one.syntax.name == name]
+        functions = [one for one in _functions(self._matching.new) if one.name == name]
         return passes_on(functions[0]) if len(functions) == 1 else None
 
     def _binds(self, name: str, node: Node) -> bool:
@@ -141,6 +141,10 @@ class Names:
                     if binds:
                         defined[theirs] += alike
         return votes, defined
+
+
+def _functions(file: File) -> list[ast.FunctionDef]:
+    return [one.syntax for one in file.nodes if isinstance(one.syntax, ast.FunctionDef)]
 
 
 def _side_by_side(new: ast.AST, old: ast.AST) -> Iterator[tuple[str, str, bool]]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from rearview.instrument.calls import check
+from rearview.instrument.calls import check, parse
 from rearview.instrument.scopes import bound_by, read
 from rearview.propagate.certain import reasons
 from rearview.propagate.choose import choose, not_yet
@@ -21,6 +21,12 @@ from rearview.propagate.needs import Finding, Needs
 from rearview.propagate.splice import Insertion, line_of, meaning, splice, text_of, whole
 from rearview.propagate.spots import Nowhere, Spot, Spots
 from rearview.propagate.tree import File, Node
+
+_ANYWHERE = frozenset({
+    ast.Expr, ast.Call, ast.Name, ast.Load, ast.Attribute, ast.Constant, ast.keyword, ast.JoinedStr, ast.FormattedValue, ast.BinOp,
+    ast.Subscript, ast.Tuple, ast.List, ast.Dict, *ast.operator.__subclasses__(),
+})  # fmt: skip
+"""What is right at any place of a program that it can be written at: it binds nothing and leaves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +201,9 @@ class _Placing:
             return carried
         insertions = [*carried, statement]
         text, ranges, begins = splice(self._old, insertions)
+        only_tells = all(type(one) in _ANYWHERE for node in self._group for one in ast.walk(node.syntax))
         try:
-            check(text.removeprefix(self._old.mark), "<placed>")
+            (parse if only_tells and not carried else check)(text.removeprefix(self._old.mark), "<placed>")
         except (SyntaxError, ValueError) as problem:
             return Refused(f"the version would not be a program any more: {getattr(problem, 'msg', problem)}", (line,))
         bare = splice(self._old, [statement])[0]

@@ -59,6 +59,8 @@ class Spot:
     """Whether the block is the counterpart of the statement's block."""
     last: bool = False
     """Whether nothing stands behind the statement in its block."""
+    apart: bool = False
+    """Whether blank lines are before and behind it: it belongs to neither neighbour."""
     doubts: list[str] = field(default_factory=list)
 
     def refusal(self) -> str | None:
@@ -72,6 +74,8 @@ class Spot:
             return "the statements next to it have no counterpart"
         if self.before and self.before.near and self.before.alike < _WEAK and (self.after is None or self.after.alike < 0.99):
             return "the statements next to it are much changed"
+        if self.apart and self.before and not self.before.near and self.after and self.after.near:
+            return "it stands apart from the only statement next to it that has a counterpart"
         if any(one.alike == _WRAPPED for one in near):
             return "a statement next to it stands in a block of its own in this version"
         return None
@@ -121,6 +125,7 @@ class Spots:
         spot = self._in_block(place[0], place[1], preceding, following)
         spot.block = place == here
         spot.last = not following
+        spot.apart = _apart(group)
         if second > _TOO_CLOSE * most:
             other = self._in_block(*ranked[1][0], preceding, following)
             return Nowhere("two places are about equally good", (spot, other))
@@ -204,6 +209,14 @@ class Spots:
         images = [other for one in node.below() if (other := self._matching.old_of.get(one)) is not None]
         inside = [other for other in images if other.owner is owner and other.field == name]
         return (max if last else min)(inside, key=lambda one: one.index, default=None)
+
+
+def _apart(group: list[Node]) -> bool:
+    lines, block = group[0].file.lines, group[0].siblings
+    first, last = group[0], group[-1]
+    above = block[first.index - 1].end if first.index else first.line - 1
+    below = block[last.index + 1].line if last.index + 1 < len(block) else last.end + 1
+    return all(any(not line.strip() for line in part) for part in (lines[above : first.line - 1], lines[last.end : below - 1]))
 
 
 def _lift(node: Node, owner: Node, name: str) -> Node | None:

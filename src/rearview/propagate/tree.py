@@ -9,16 +9,24 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
 from rearview.instrument.calls import first_line, last_line, parse
 from rearview.instrument.place_at import lines_of
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_T = TypeVar("_T")
 _BLOCKS = ("body", "orelse", "finalbody")
 _VARIABLE = re.compile(r"(?<![\w.])[^\W\d]\w*")
+_NO_PARTS = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "type_comment", "conversion"})
+_PARTS = {
+    kind: tuple(one for one in kind._fields if one not in _NO_PARTS)
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
+"""The fields of each kind of syntax in which others can be that have names in them."""
 _SPACE = re.compile(r"\s+")
 _LAST_COMMA = re.compile(r",(?=[)\]}])")
 _KINDS: dict[type[ast.AST], str] = {
@@ -28,6 +36,17 @@ _KINDS: dict[type[ast.AST], str] = {
     ast.AnnAssign: "Assign",
     ast.TryStar: "Try",
 }
+
+
+class lazily(Generic[_T]):
+    """A property that is computed once; `functools` has one that takes a lock each time, which is felt here."""
+
+    def __init__(self, compute: Callable[[Any], _T]) -> None:
+        self._compute, self._name, self.__doc__ = compute, compute.__name__, compute.__doc__
+
+    def __get__(self, owner: Any, kind: object = None) -> _T:
+        value = owner.__dict__[self._name] = self._compute(owner)
+        return value
 
 
 class Node:
@@ -47,12 +66,12 @@ class Node:
     def __repr__(self) -> str:
         return f"<{self.kind} {self.line}>"
 
-    @cached_property
+    @lazily
     def line(self) -> int:
         """Where it begins, decorators included."""
         return first_line(self.syntax) if isinstance(self.syntax, ast.stmt) else getattr(self.syntax, "lineno", 1)
 
-    @cached_property
+    @lazily
     def end(self) -> int:
         """Its last line."""
         return last_line(self.syntax) if isinstance(self.syntax, ast.stmt) else getattr(self.syntax, "end_lineno", self.line)
@@ -62,13 +81,13 @@ class Node:
         """The block that it is in."""
         return self.owner.blocks[self.field] if self.owner else [self]
 
-    @cached_property
+    @lazily
     def nothing(self) -> bool:
         """Whether it only fills a place: `pass`, `...`, a docstring."""
         one = self.syntax
         return isinstance(one, ast.Pass) or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
 
-    @cached_property
+    @lazily
     def scope(self) -> Node:
         """The function, class or module that it runs in."""
         one = self.owner
@@ -76,13 +95,13 @@ class Node:
             one = one.owner
         return one or self
 
-    @cached_property
+    @lazily
     def function(self) -> Node:
         """The function or module that it runs in: where its variables live."""
         one = self.scope
         return one.function if isinstance(one.syntax, ast.ClassDef) else one
 
-    @cached_property
+    @lazily
     def qualified(self) -> tuple[str, ...]:
         """The names of the functions and classes around, and its own if it has one."""
         above = self.scope.qualified if self.owner else ()
@@ -104,7 +123,7 @@ class Node:
 
     # -- what it says ---------------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @lazily
     def head(self) -> str:
         """Its own text without what is in its blocks, whatever the layout."""
         return self.kind + ":" + "|".join(self.file.plain(one) for one in head_of(self.syntax))
@@ -113,13 +132,13 @@ class Node:
         """As `head`, with variables that only one of the versions has all alike."""
         return self.kind + ":" + "|".join(self.file.plain(one, unknown) for one in head_of(self.syntax))
 
-    @cached_property
+    @lazily
     def key(self) -> int:
         """Equal for statements of equal text, all that is in them included."""
         inner = [(name, [one.key for one in block if not one.nothing]) for name, block in self.blocks.items()]
         return hash((self.head, repr(inner))) if self.blocks else hash(self.head)
 
-    @cached_property
+    @lazily
     def words(self) -> Counter[str]:
         """What its own text mentions: names, attributes, constants, keywords."""
         found: Counter[str] = Counter()
@@ -127,17 +146,22 @@ class Node:
             _words(head, found)
         return found
 
-    @cached_property
+    @lazily
+    def said(self) -> int:
+        """How many words that are."""
+        return sum(self.words.values())
+
+    @lazily
     def handles(self) -> frozenset[str]:
         """What it is about: the names that it binds, the functions it calls first."""
         return frozenset(_handles(self.syntax))
 
-    @cached_property
+    @lazily
     def bag(self) -> frozenset[int]:
         """The keys of all statements inside it."""
         return frozenset(one.key if not one.blocks else hash(one.head) for one in self.below() if not one.nothing)
 
-    @cached_property
+    @lazily
     def sayings(self) -> Counter[str]:
         """What the statements inside it mention besides variables: attributes, constants, keywords."""
         found: Counter[str] = Counter()
@@ -146,7 +170,7 @@ class Node:
                 found.update({word: count for word, count in one.words.items() if not word.isidentifier()})
         return found
 
-    @cached_property
+    @lazily
     def weight(self) -> int:
         """How much it says: the length of its text, all that is in it included."""
         return len(self.head) + sum(one.weight for block in self.blocks.values() for one in block)
@@ -232,22 +256,22 @@ class File:
         raw[0] = raw[0][begin:]
         return b"".join(raw).decode("utf-8", "surrogatepass")
 
-    @cached_property
+    @lazily
     def names(self) -> frozenset[str]:
         """The variables that it mentions."""
         return self._mentioned[0]
 
-    @cached_property
+    @lazily
     def globals(self) -> frozenset[str]:
         """What its functions declare to be the module's."""
         return self._mentioned[1]
 
-    @cached_property
+    @lazily
     def imports_all(self) -> bool:
         """Whether names may come from `import *`."""
         return self._mentioned[2]
 
-    @cached_property
+    @lazily
     def _mentioned(self) -> tuple[frozenset[str], frozenset[str], bool]:
         """In one walk, which is what takes long."""
         names: set[str] = set()
@@ -264,7 +288,8 @@ class File:
                 shared.update(node.names)  # type: ignore[attr-defined]
             elif kind is ast.ImportFrom:
                 everything = everything or node.names[0].name == "*"  # type: ignore[attr-defined]
-            for value in vars(node).values():
+            for field in _PARTS[kind]:
+                value = getattr(node, field, None)
                 if type(value) is list:
                     pending += [one for one in value if isinstance(one, ast.AST)]
                 elif isinstance(value, ast.AST):
