@@ -6,7 +6,7 @@ Knows what the catalog says of a run's series. Must not know how a page is put t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rearview.cli import output, sparkline, tables, text
@@ -14,6 +14,7 @@ from rearview.cli.screen import Screen
 
 if TYPE_CHECKING:
     from rearview.catalog.detail import RunDetail, Series
+    from rearview.store.replays import Replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Metric:
     """The values, thinned: enough to draw."""
     volatile: bool = False
     """Not expected to repeat."""
+    replayed: str = ""
+    """The verdict of what a replay filled in; nothing for what the run recorded itself."""
 
     @property
     def key(self) -> tuple[str, tuple[str, ...]]:
@@ -41,8 +44,16 @@ class Metric:
         return self.name, self.loops
 
 
-def of(detail: RunDetail) -> list[Metric]:
-    """The metrics of a run: those with numbers, then those of which only the last value is shown."""
+def of(detail: RunDetail, replays: Sequence[Replay] = ()) -> list[Metric]:
+    """The metrics of a run: those with numbers, then those of which only the last value is shown. `replays`: those of the run."""
+    verdicts: dict[str, dict[str, None]] = {}
+    for replay in replays:
+        for name in replay.names if replay.verdict != "divergent" else ():
+            verdicts.setdefault(name, {})[replay.verdict_of(name)] = None
+    return [replace(one, replayed=", ".join(verdicts.get(one.name, ()))) for one in _recorded(detail)]
+
+
+def _recorded(detail: RunDetail) -> list[Metric]:
     last, volatile = detail.info.last, detail.volatile
     names = [one.name for one in detail.series]
     found = [_metric(one, last.get(one.name) if names.count(one.name) == 1 else None, one.name in volatile) for one in detail.series]
@@ -80,7 +91,15 @@ def as_json(metric: Metric) -> output.Json:
         "minimum": output.plain(metric.minimum),
         "maximum": output.plain(metric.maximum),
         "volatile": metric.volatile,
+        "replayed": metric.replayed or None,
     }
+
+
+def _mark(metric: Metric) -> str:
+    """What is not simply recorded."""
+    if metric.replayed:
+        return f" (replayed, {metric.replayed})"
+    return " (volatile)" if metric.volatile else ""
 
 
 def table(metrics: Sequence[Metric], view: Screen) -> list[str]:
@@ -101,7 +120,7 @@ def table(metrics: Sequence[Metric], view: Screen) -> list[str]:
     ]
     rows = [
         [
-            metric.name + (" (volatile)" if metric.volatile else ""),
+            metric.name + _mark(metric),
             "/".join(metric.loops),
             sparkline.draw(metric.points, spark),
             "" if metric.count is None else str(metric.count),

@@ -90,7 +90,8 @@ def _replay(given: dict[str, Any]) -> int:
     answers, interrupted = replay_watch.all_of(runnable, prospect.workers, _offer(given), given["as_json"], view)
     if given["as_json"]:
         facts = replay_page.prospect_as_json(prospect)
-        output.write("rearview.replayed/1", answers=[replay_page.answer_as_json(one) for one in answers], **facts)
+        told = [*(replay_page.answer_as_json(one) for one in answers), *_before(prospect)]
+        output.write("rearview.replayed/1", answers=told, **facts)
     return EXIT_INTERRUPTED if interrupted else code_of(answers) or _partly(prospect)
 
 
@@ -105,10 +106,20 @@ def _nothing_to_run(prospect: Any, as_json: bool) -> int:
     from rearview.replay import asking
 
     if as_json:
-        output.write("rearview.replayed/1", answers=[], **replay_page.prospect_as_json(prospect))
+        output.write("rearview.replayed/1", answers=_before(prospect), **replay_page.prospect_as_json(prospect))
     asking.remember(prospect)
     partly = _partly(prospect)
     return partly if prospect.answered else EXIT_NOTHING_MATCHED
+
+
+def _before(prospect: Any) -> list[output.Json]:
+    """What answered the questions that are answered already."""
+    from rearview.cli import opening
+    from rearview.store import replays
+
+    store = opening.store()
+    answers = [replay_page.answered_as_json(one, replays.list_of(store, one.run.run)) for one in prospect.answered]
+    return [one for some in answers for one in some]
 
 
 def _shown(prospect: Any, view: screen.Screen) -> list[str]:

@@ -13,7 +13,8 @@ from rearview.replay.answering import Answer
 from rearview.replay.asking import UNSURE, Prospect
 from rearview.replay.compare import Difference
 from rearview.replay.preparing import Prepared
-from rearview.replay.query import Other
+from rearview.replay.query import DIGESTS, Other, Question
+from rearview.store.replays import Replay
 
 _SHOWN = 8
 _STYLES = {"identical": "good", "close": "good", "volatile": "odd", "unverified": "odd", "divergent": "bad"}
@@ -69,7 +70,7 @@ def _few_others(others: Sequence[Other]) -> list[Other]:
     by_reason: dict[str, list[Other]] = {}
     for one in others:
         whose = f"version {one.version[:8]}: " if one.version is not None else ""
-        by_reason.setdefault(whose + one.why, []).append(one)
+        by_reason.setdefault(whose + one.why.removeprefix(f"run {one.run} "), []).append(one)
     few = []
     for why, some in list(by_reason.items())[:_SHOWN]:
         more = f" (and {len(some) - 1} more)" if len(some) > 1 else ""
@@ -301,6 +302,24 @@ def prospect_as_json(prospect: Prospect) -> dict[str, output.Json]:
         "others": output.facts(prospect.others),
         "unknown": output.facts(prospect.unknown),
     }
+
+
+def answered_as_json(question: Question, listed: Sequence[Replay]) -> list[output.Json]:
+    """What was answered before: the replays that did it, of those of the run."""
+    mine = [one for one in listed if _answers(one, question)]
+    return [
+        {
+            "run": one.run, "replay": one.id, "verdict": one.verdict, "why": list(one.why), "verdicts": output.facts(one.verdicts),
+            "volatile": list(one.volatile), "compared": output.facts(one.compared), "rung": one.rung, "seconds": one.seconds,
+            "covers": output.facts(one.covers), "answered_before": True,
+        }
+        for one in mine
+    ]  # fmt: skip
+
+
+def _answers(replay: Replay, question: Question) -> bool:
+    digests = replay.more.get(DIGESTS)
+    return replay.verdict != "divergent" and isinstance(digests, dict) and bool(digests.items() & question.digests.items())
 
 
 def answer_as_json(answer: Answer) -> dict[str, output.Json]:

@@ -36,7 +36,7 @@ def command(ctx: click.Context, run_ref: str, as_json: bool, color: str) -> None
     with opening.catalog() as catalog:
         run = catalog.run(run_ref)
         detail = catalog.run_detail(run.run)
-        found = metrics.of(detail)
+        found = metrics.of(detail, catalog.replays(run.run))
         others = _only_others(catalog, detail, found)
     if as_json:
         facts = output.facts(detail)

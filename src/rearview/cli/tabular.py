@@ -20,6 +20,8 @@ SHOWN_ROWS = 40
 
 _OFTEN_EMPTY = (".verdict", ".statement", ".placement")
 """What is told of replayed values only: a column in which nothing is told is not shown."""
+_SHORT = (".origin", ".verdict")
+"""What is told in a word: its heading is whole, or the column is not shown."""
 _SPARE = {"projid": 9, "filename": 8, "tstamp": 7}
 """Dimensions a narrow screen drops first; the higher the earlier."""
 
@@ -78,7 +80,8 @@ def _column(name: str, values: Sequence[object]) -> tables.Column:
     told = next((6 - k for k, word in enumerate(_OFTEN_EMPTY) if name.endswith(word)), 1)
     weight = 0 if name == "run" else _SPARE.get(name, told)
     keep = "end" if name == "filename" else "start"
-    return tables.Column(name, "right" if right else "left", least=20 if right or name == "run" else 6, weight=weight, keep=keep)
+    least = 20 if right or name == "run" else max(6, text.width(name)) if name.endswith(_SHORT) else 6
+    return tables.Column(name, "right" if right else "left", least=least, weight=weight, keep=keep)
 
 
 def _texts(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:

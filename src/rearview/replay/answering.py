@@ -16,7 +16,7 @@ from rearview.plan.timeline import History
 from rearview.replay import clocks, conductor, logged, preparing, publish, sandbox_scratch, verdicts, worker
 from rearview.replay.compare import Comparison, ManifestOf, compare
 from rearview.replay.conductor import Conducted, Piece, Task
-from rearview.replay.logged import Recorded
+from rearview.replay.logged import Logged, Recorded
 from rearview.replay.pool import Slots
 from rearview.replay.preparing import MEASURED, PREDICTED, Prepared, mains_of
 from rearview.replay.progress import Shown
@@ -48,10 +48,14 @@ class Answer:
     lost: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     output: str = ""
+    kept: int | None = None
+    """How many values were published, where that is not all that was logged."""
 
     @property
     def rows(self) -> int:
         """Values that were filled in."""
+        if self.kept is not None:
+            return self.kept
         names = self.replay.names if self.replay is not None else ()
         return sum(count for name, count in self.comparison.virtual.items() if name in names)
 
@@ -109,10 +113,10 @@ class _Answering:
         if judgement.verdict == "divergent" and not conducted.interrupted:
             evidence = self._diagnosed(pieces, virtual, evidence, show)
             judgement = verdicts.judge(found, evidence)
-        published = self._publish(conducted, units, virtual, found, judgement)
+        published, kept = self._publish(conducted, units, virtual, found, judgement)
         return Answer(
             self._prepared, judgement, found, published, conducted.seconds, conducted.interrupted, conducted.failed, conducted.lost,
-            conducted.notes, conducted.output,
+            conducted.notes, conducted.output, kept,
         )  # fmt: skip
 
     def _virtual(self, units: Sequence[Unit]) -> tuple[str, ...]:
@@ -196,11 +200,12 @@ class _Answering:
 
     def _publish(
         self, conducted: Conducted, units: Sequence[Unit], virtual: Sequence[str], found: Comparison, judgement: Judgement
-    ) -> Replay | None:
+    ) -> tuple[Replay | None, int | None]:
+        """The replay, and how many values it has, where those of iterations that were not finished are left out."""
         question, task = self._prepared.question, self._task
         covers = replays.merged(conducted.covers)
         if not covers:
-            return None
+            return None, 0 if conducted.interrupted else None
         asked, text, digests = (question.digest, question.text, question.digests) if question is not None else ("", "", {})
         predicted = task.plan.seconds.expected if not conducted.interrupted and not conducted.lost else None
         replay = Replay(
@@ -212,9 +217,21 @@ class _Answering:
             statement=text,
             more={DIGESTS: digests, PREDICTED: predicted, MEASURED: self._measured(conducted), PLACED: _placed(question)},
         )  # fmt: skip
-        publish.publish(self._store, replay, units if question is not None else [], self._recorded)
+        finished = self._finished(covers) if conducted.interrupted else None
+        chosen = publish.publish(self._store, replay, units if question is not None else [], self._recorded, finished)
         self._remove_divergent(replay)
-        return replay
+        return replay, sum(map(len, chosen.records.values())) if finished is not None else None
+
+    def _finished(self, covers: replays.Covers) -> Callable[[Logged], bool]:
+        """Whether a record is in an iteration that was run to its end, or outside of all of them."""
+        mains = {place: number for number, place in self._mains.items()}
+        done = {(block, k) for block, first, last in conductor.ranges_of(covers) for k in range(first, last + 1)}
+
+        def finished(record: Logged) -> bool:
+            home = next(((mains[one.place], at) for one, at in record.block.around(record.iteration) if one.place in mains), None)
+            return home is None or home in done
+
+        return finished
 
     def _remove_divergent(self, replay: Replay) -> None:
         """What answered less well before, on a lower rung."""

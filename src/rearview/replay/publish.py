@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -136,9 +136,16 @@ class _Choosing:
 # Writing
 
 
-def publish(store: Store, replay: Replay, units: Sequence[Unit], recorded: Recorded) -> Chosen:
-    """Publish what the units logged under the replay's names. Whenever this is killed, the replay is there whole, or not at all."""
+def publish(
+    store: Store, replay: Replay, units: Sequence[Unit], recorded: Recorded, finished: Callable[[Logged], bool] | None = None
+) -> Chosen:  # fmt: skip
+    """Publish what the units logged under the replay's names. Whenever this is killed, the replay is there whole, or not at all.
+
+    `finished`: which records count, where not all do.
+    """
     chosen = choose(units, replay.names, recorded, manifest_reader(store, replay.run))
+    if finished is not None:
+        chosen.records = {process: list(filter(finished, records)) for process, records in chosen.records.items()}
     sources = [scratch_store(unit) for unit in units]
     for key in sorted(_keys(chosen)):
         _copy_object(store, sources, key)

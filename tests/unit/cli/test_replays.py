@@ -121,7 +121,19 @@ def test_provenance_in_df(project: StoreBuilder, capsys: pytest.CaptureFixture[s
     ]  # fmt: skip
     assert main.main(["df", "loss", "nothing", "--provenance"]) == EXIT_DIFFERENCES
     assert main.main(["df", "loss", "g", "--provenance", "--csv"]) == EXIT_OK
-    assert "loss.origin,loss.verdict,g,g.origin,g.verdict" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "loss.origin,loss.verdict," in said and ",g,g.origin,g.verdict" in said
+    assert main.main(["df", "loss", "g", "--provenance"]) == EXIT_OK
+    assert {"loss.origin", "g.origin", "g.verdict"} <= set(capsys.readouterr().out.splitlines()[0].split())
+
+
+def test_show_marks_what_was_replayed(project: StoreBuilder, capsys: pytest.CaptureFixture[str]) -> None:
+    publish(project, a_replay(names=("g",), verdict="close"))
+    assert main.main(["show", "last", "--json"]) == EXIT_OK
+    metrics = {one["name"]: one["replayed"] for one in json.loads(capsys.readouterr().out)["metrics"]}
+    assert metrics["g"] == "close" and metrics["loss"] is None
+    assert main.main(["show", "last"]) == EXIT_OK
+    assert "g (replayed, close)" in capsys.readouterr().out
 
 
 def test_provenance_in_python(project: StoreBuilder) -> None:
