@@ -1,6 +1,7 @@
 """Run the torch-free tests on the other Pythons of this machine: 3.12, 3.13, 3.14, each in its own environment.
 
-A Python that is not found, or that cannot be set up here, is skipped with one line: the CI has them all.
+A Python that is not found, or that cannot be set up here, is skipped with one line: the CI has them all. Tests that start programs are
+shared: each is run on one of the other Pythons. REARVIEW_TEST_SHARE=0/1 runs all of them on each.
 """
 
 from __future__ import annotations
@@ -66,27 +67,30 @@ def set_up(python: str, version: str) -> Path | None:
     return inside
 
 
+def _python(version: str) -> Path | None:
+    """The environment of that version, ready; None if it is this one's, or there is none."""
+    if sys.version_info[:2] == tuple(map(int, version.split("."))):
+        return None
+    python = find(version)
+    if python is None:
+        print(f"python{version}: not found, skipped", flush=True)
+        return None
+    return set_up(python, version)
+
+
 def main() -> int:
     """Test on each; the exit code is the first that was not 0."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", default="2")
     options = parser.parse_args()
     tests = [path for path in TESTS if (ROOT / path).is_dir()]
+    ready = [(version, inside) for version in VERSIONS if (inside := _python(version)) is not None]
     worst = 0
-    for version in VERSIONS:
-        if sys.version_info[:2] == tuple(map(int, version.split("."))):
-            continue
-        python = find(version)
-        if python is None:
-            print(f"python{version}: not found, skipped", flush=True)
-            continue
-        inside = set_up(python, version)
-        if inside is None:
-            continue
-        print(f"python{version}: the torch-free tests", flush=True)
+    for share, (version, inside) in enumerate(ready):
+        print(f"python{version}: the torch-free tests; of those that start programs, share {share + 1} of {len(ready)}", flush=True)
         command = [str(inside), "-m", "pytest", "-q", "-n", options.workers, "--dist", "worksteal", "-m", "not torch and not long", *tests]
-        code = subprocess.run(command, cwd=ROOT, env={**FEWER, **os.environ}).returncode
-        worst = worst or code
+        counts = {**FEWER, "REARVIEW_TEST_SHARE": f"{share}/{len(ready)}", **os.environ}
+        worst = worst or subprocess.run(command, cwd=ROOT, env=counts).returncode
     return worst
 
 

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,7 +17,8 @@ from typing import Any, Protocol
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parent.parent / "src"
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE.parent / "src"
 TALLY = "tally:"
 
 
@@ -48,11 +50,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     without_torch = pytest.mark.skip(reason="torch is not installed")
     only_long = pytest.mark.skip(reason="only in `make long`")
     has_torch = importlib.util.find_spec("torch") is not None
+    share, of = map(int, os.environ.get("REARVIEW_TEST_SHARE", "0/1").split("/"))
+    others = [item for item in items if _is_shared(item) and zlib.crc32(item.nodeid.encode()) % of != share]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if item not in set(others)]
     for item in items:
         if item.get_closest_marker("torch") and not has_torch:
             item.add_marker(without_torch)
         if item.get_closest_marker("long") and not os.environ.get("REARVIEW_TEST_LONG"):
             item.add_marker(only_long)
+
+
+def _is_shared(item: pytest.Item) -> bool:
+    """Whether a test starts programs: several Pythons share those among them, each is run on one."""
+    return item.path.is_relative_to(HERE / "integration") or item.path.is_relative_to(HERE / "e2e")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
