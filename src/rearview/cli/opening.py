@@ -39,8 +39,10 @@ def store_for_repair() -> Store:
 def catalog() -> Iterator[Catalog]:
     """The relational view over the store; long work inside shows that it goes on."""
     from rearview.catalog.catalog import Catalog
+    from rearview.record import leftovers
 
     here = store()
+    leftovers.clean(here)
     settings = config.load(here.project)
     with screen.progress("reading the store"), Catalog(here, timeout_s=settings["query_timeout"]) as opened:
         yield opened

@@ -97,6 +97,10 @@ def take(environ: MutableMapping[str, str]) -> Handshake | None:
 # -- which attempt ------------------------------------------------------------------------------------------------------
 
 
+MARK = ".attempt"
+"""Of the file that says who took an attempt."""
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """A process's turn to go on with a run."""
@@ -119,7 +123,7 @@ def claim(store: Store, run: RunId, launch: str | None, *, new_run: bool = False
         name = f"new-{launch or os.urandom(4).hex()}" if new_run else f"a{attempt}"
         who = processes.identity()
         facts = {"launch": launch, "host": who.host, "boot_id": who.boot_id, "pid": who.pid, "started": who.started}
-        mark = store.tmp / f"{run}-{name}.attempt"
+        mark = store.tmp / f"{run}-{name}{MARK}"
         mark.parent.mkdir(parents=True, exist_ok=True)
         turn = Turn(0 if new_run else attempt, store.run(run) / "aside" / name, True)
         if atomic.publish(mark, json.dumps(facts).encode(), tmp=store.tmp, durable=False, replace=False):
@@ -127,7 +131,7 @@ def claim(store: Store, run: RunId, launch: str | None, *, new_run: bool = False
         theirs = claimed_by(mark)
         if launch is not None and theirs.get("launch") == launch:
             return Turn(turn.attempt, turn.aside, False)
-        if _lives(theirs, mark):
+        if lives(theirs, mark):
             raise UsageError(
                 f"run {run} is being resumed already, by process {theirs.get('pid')} on {theirs.get('host')}: "
                 "wait for it, or end it first"
@@ -144,7 +148,8 @@ def claimed_by(mark: Path) -> Mapping[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
-def _lives(facts: Mapping[str, Any], mark: Path) -> bool:
+def lives(facts: Mapping[str, Any], mark: Path) -> bool:
+    """Whether the process that took an attempt is alive."""
     try:
         who = ProcessIdentity(str(facts["host"]), str(facts["boot_id"]), int(facts["pid"]), float(facts["started"]))
         return processes.lives(who, mark.stat().st_mtime)

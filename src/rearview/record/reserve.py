@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from rearview.store import atomic
 from rearview.store.layout import Store
 
 RESERVE_BYTES = 4 << 20
+PREFIX = "reserve-"
 
 
 class Reserve:
@@ -17,12 +19,28 @@ class Reserve:
 
     def __init__(self, store: Store) -> None:
         self._path: Path | None = None
+        self._held: int | None = None
+        """Its lock, which the system frees when this process ends, however it ends: the next one sees that the file is nobody's."""
         try:
-            path = atomic.reserve(store.tmp, RESERVE_BYTES)
+            path = atomic.reserve(store.tmp, RESERVE_BYTES, PREFIX)
         except OSError:
             return  # the disk is full already, or cannot reserve: there is nothing to go on with
         self._path = path
         self._owner = os.getpid()
+        self._hold(path)
+
+    def _hold(self, path: Path) -> None:
+        import fcntl
+
+        with contextlib.suppress(OSError):  # a file system without locks
+            self._held = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            fcntl.flock(self._held, fcntl.LOCK_SH)
+
+    def _let_go(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            with contextlib.suppress(OSError):
+                os.close(held)
 
     def give_back(self) -> bool:
         """The disk is full: True if there is room now."""
@@ -30,6 +48,7 @@ class Reserve:
         if path is None or self._owner != os.getpid():
             return False
         path.unlink(missing_ok=True)
+        self._let_go()  # else the room is not free
         say(f"the disk is full: logging goes on in {RESERVE_BYTES >> 20} MB that were kept for it; `rearview gc` frees room")
         return True
 
@@ -38,3 +57,4 @@ class Reserve:
         path, self._path = self._path, None
         if path is not None and self._owner == os.getpid():
             path.unlink(missing_ok=True)
+            self._let_go()

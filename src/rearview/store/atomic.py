@@ -45,9 +45,10 @@ def temp_name(tmp: Path) -> Path:
     return tmp / f"{os.getpid()}-{os.urandom(6).hex()}"
 
 
-def reserve(tmp: Path, size_bytes: int) -> Path:
+def reserve(tmp: Path, size_bytes: int, prefix: str = "") -> Path:
     """A file that takes up room and holds nothing."""
     path = temp_name(tmp)
+    path = path.with_name(prefix + path.name)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         os.posix_fallocate(fd, 0, size_bytes)
