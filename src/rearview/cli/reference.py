@@ -52,7 +52,8 @@ def meant(catalog: Catalog, ref: str) -> Meant:
         if looks and digits >= LEAST_DIGITS:
             return Meant(None, read.resolve(catalog.store, ref))
         if looks:
-            raise NoSuchRun(f"no run is named {ref!r}, and a version is named by v and at least {LEAST_DIGITS} digits: `rearview versions` lists them") from problem
+            said = f"no run is named {ref!r}, and a version is named by v and at least {LEAST_DIGITS} digits"
+            raise NoSuchRun(f"{said}: `rearview versions` lists them") from problem
         raise
     if looks and digits >= LEAST_DIGITS:
         try:

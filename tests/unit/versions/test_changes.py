@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def test_lines_are_counted_as_the_diff_shows_them(store: Store) -> None:
             lines[at : at + chance.randrange(3)] = [b"line %d\n" % chance.randrange(60)] * chance.randrange(3)
         lines.append(b"turn %d\n" % turn)
         seen.append(taken(store, {"train.py": b"".join(lines)}))
-    pairs = list(zip(seen, seen[1:], strict=False))
+    pairs = list(itertools.pairwise(seen))
     found = changes(store, pairs)
     assert [(one.added, one.removed) for one in found] == [marked(read.diff(store, *pair)) for pair in pairs]
     assert all(one.files == ("train.py",) for one in found)
