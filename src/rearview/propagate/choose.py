@@ -70,13 +70,13 @@ def _gap(file: File, end: int, line: int) -> int:
 
 
 def _by_layout(spot: Spot, group: list[Node]) -> int | None:
-    """The only gap that is, or is not, between two paragraphs, as the statement is where it was."""
+    """The only gap between two paragraphs, if that is where the statement was."""
     if spot.after is None or spot.before is None or not spot.block:
         return None
     new, old = group[0].file, spot.owner.file
     ends = new.blank_before(group[0].line) or new.blank_before(spot.after.new.line)
-    gaps = [k for k in range(spot.low, spot.high + 1) if old.blank_before(spot.siblings[k].line) == ends]
-    return gaps[0] if len(gaps) == 1 else None
+    gaps = [k for k in range(spot.low, spot.high + 1) if old.blank_before(spot.siblings[k].line)]
+    return gaps[0] if ends and len(gaps) == 1 else None
 
 
 def not_yet(spot: Spot, name: str) -> bool:

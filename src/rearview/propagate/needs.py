@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from rearview.instrument.calls import Calls
 from rearview.instrument.scopes import bound_by, of_own, read, root
 from rearview.propagate.names import Meaning, Names
-from rearview.propagate.telling import passes_on
+from rearview.propagate.telling import loggers, passes_on, receivers
 from rearview.propagate.tree import Node
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -79,6 +79,13 @@ class Finding:
                 found.renamed[name] = behind
                 found.doubts.append(f"whether `{name}` is `{behind}` there")
                 continue
+            if carried is not None and node is self._group[0] and name in self._receivers():
+                others = loggers(self._module.syntax)  # type: ignore[arg-type]
+                if len(others) == 1:
+                    found.renamed[name] = others[0]
+                    found.doubts.append(f"whether `{name}` is `{others[0]}` there")
+                    continue
+                carried = None if others else carried
             if carried is None:
                 found.missing = name
                 return found
@@ -91,6 +98,9 @@ class Finding:
         found.module.sort(key=lambda one: (not isinstance(one.syntax, ast.Import | ast.ImportFrom), one.line))
         found.temporaries.sort(key=lambda one: one.line)
         return found
+
+    def _receivers(self) -> set[str]:
+        return {name for one in self._group for name in receivers(one.syntax)}
 
     def _meaning(self, name: str, node: Node) -> Meaning:
         place = self._module if node.owner is node.file.module and node not in self._inside and self._above(node) else self._old

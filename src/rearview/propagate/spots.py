@@ -41,6 +41,11 @@ class Anchor:
         """Whether nothing but calls for their own sake (other log statements) is between them."""
         return self.apart < 1
 
+    @property
+    def firm(self) -> bool:
+        """Whether it is near and the same in both versions."""
+        return self.near and self.alike >= _SAME_HEAD
+
 
 @dataclass(slots=True)
 class Spot:
@@ -61,6 +66,8 @@ class Spot:
     """Whether nothing stands behind the statement in its block."""
     apart: bool = False
     """Whether blank lines are before and behind it: it belongs to neither neighbour."""
+    edge: bool = False
+    """Whether on one side it has neighbours of which none is in the place's block."""
     doubts: list[str] = field(default_factory=list)
 
     def refusal(self) -> str | None:
@@ -68,6 +75,8 @@ class Spot:
         near = [one for one in (self.before, self.after) if one and one.near]
         if not self.block:
             both = self.before is not None and self.before.near and (self.after is not None or self.last)
+            if self.edge and not any(one.firm for one in near):
+                return "it would stand at the edge of another block: as well in it as beside it"
             if not near or (self.low < self.high and not both):
                 return "the block around it has no counterpart, and the statements around it stand elsewhere"
         elif self.low < self.high and not near and (self.before or self.after):
@@ -126,9 +135,12 @@ class Spots:
         spot.block = place == here
         spot.last = not following
         spot.apart = _apart(group)
+        spot.edge = (bool(preceding) and spot.before is None) or (bool(following) and spot.after is None)
         if second > _TOO_CLOSE * most:
             other = self._in_block(*ranked[1][0], preceding, following)
             return Nowhere("two places are about equally good", (spot, other))
+        if spot.doubts and not self._nearer(spot).firm:
+            return Nowhere("the statements around it stand in another order in this version", (spot,))
         if any(self._elsewhere(side, anchor, spot) for side, anchor in ((preceding, spot.before), (following, spot.after))):
             return Nowhere("a statement next to it stands elsewhere in this version", (spot,))
         if not spot.before and not spot.after and not self._empty(spot, preceding, following):
@@ -184,11 +196,18 @@ class Spots:
         spot = Spot(owner, name, low, high, low, before, after, True)
         if low > high:  # the neighbours were exchanged: the nearer one decides
             spot.doubts.append("the statements around it stand in another order")
-            if before and after and before.apart <= after.apart:
+            if self._nearer(spot) is before:
                 spot.high = low
             else:
                 spot.low = high
         return spot
+
+    @staticmethod
+    def _nearer(spot: Spot) -> Anchor:
+        """The neighbour that decides where both have a counterpart."""
+        assert spot.before is not None
+        assert spot.after is not None
+        return spot.before if spot.before.apart <= spot.after.apart else spot.after
 
     def _anchor(self, neighbours: Iterable[Node], owner: Node, name: str, last: bool) -> Anchor | None:
         """The nearest neighbour with a counterpart in a block."""

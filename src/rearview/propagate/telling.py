@@ -17,6 +17,8 @@ _TELLS = re.compile(
     r"scalars?|set_(description|postfix)\w*|display|report\w*"
 )
 
+_METHODS = frozenset("info debug warning warn error exception critical log".split())
+
 
 def tells(node: Node) -> bool:
     """Whether a statement only tells: a call of what prints or logs, or an `if` around nothing else."""
@@ -38,6 +40,26 @@ def voice(statement: ast.AST) -> str | None:
     """The plain name of what a statement calls for its own sake."""
     call = statement.value if isinstance(statement, ast.Expr) else None
     return call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else None
+
+
+def receivers(statement: ast.AST) -> set[str]:
+    """The plain names whose methods a statement logs by: `logger` of `logger.info(...)`."""
+    calls = [one.func for one in ast.walk(statement) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
+    return {one.value.id for one in calls if isinstance(one.value, ast.Name) and one.attr in _METHODS}
+
+
+def loggers(module: ast.Module) -> list[str]:
+    """What a version logs by: its loggers, or else the module `logging`."""
+    made = [one for one in ast.walk(module) if isinstance(one, ast.Assign) and _makes_logger(one.value)]
+    names = {target.id for one in made for target in one.targets if isinstance(target, ast.Name)}
+    imports = [one for one in module.body if isinstance(one, ast.Import)]
+    plain = {one.asname or one.name for statement in imports for one in statement.names if one.name == "logging"}
+    return sorted(names or plain)
+
+
+def _makes_logger(value: ast.expr) -> bool:
+    name = value.func if isinstance(value, ast.Call) else None
+    return (name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")) in ("getLogger", "get_logger")
 
 
 def passes_on(statement: ast.AST) -> str | None:
