@@ -5,17 +5,20 @@ Counts for `make long` come from REARVIEW_TEST_* variables; what a test counted 
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import subprocess
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+
+from tests.warm import Warm
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent / "src"
@@ -137,6 +140,23 @@ def run_program(
     return done
 
 
+@functools.cache
+def warm() -> Warm:
+    """The process that has imported the command."""
+    return Warm([sys.executable], environment(None))
+
+
+def run_command(
+    words: Sequence[str], where: Path, cwd: Path | None, env: Mapping[str, str] | None, stdin: str | None, check: bool, timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """Run `rearview WORDS`, in a child of a process that has imported it already where that makes no difference."""
+    if not hasattr(os, "fork") or not Warm.takes(env):
+        return run_program([sys.executable, "-m", "rearview", *words], where, cwd, env, stdin, check, timeout)
+    done = warm().run(words, cwd or where, environment(env), stdin, timeout)
+    assert not check or done.returncode == 0, f"{words} ended with {done.returncode}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}"
+    return done
+
+
 @pytest.fixture
 def python(project: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run a script's text in the project: `python("import rearview as rv ...", "--its", "args", name="train.py")`."""
@@ -171,6 +191,6 @@ def cli(project: Path) -> RunsProgram:
         check: bool = False,
         timeout: float = 120.0,
     ) -> subprocess.CompletedProcess[str]:
-        return run_program([sys.executable, "-m", "rearview", *args], project, cwd, env, stdin, check, timeout)
+        return run_command(args, project, cwd, env, stdin, check, timeout)
 
     return run

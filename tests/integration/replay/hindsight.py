@@ -18,7 +18,7 @@ from typing import Any
 from rearview.catalog.catalog import Catalog
 from rearview.replay import asking
 from rearview.store import layout
-from tests.conftest import environment
+from tests.conftest import environment, warm
 from tests.integration.resume.training import Nursery
 
 MARK = "#?"
@@ -112,9 +112,10 @@ class Story:
     def run(self, project: Path, words: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
         """Python with some words in a folder."""
         environ = {**environment(None), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "REARVIEW_QUIET": "1", **self.env}
-        done = subprocess.run(
-            [sys.executable, *words], cwd=project, env=environ, capture_output=True, text=True, timeout=300
-        )
+        if words[:2] == ["-m", "rearview"] and hasattr(os, "fork"):
+            done = warm().run(words[2:], project, environ, None, 300)
+        else:
+            done = subprocess.run([sys.executable, *words], cwd=project, env=environ, capture_output=True, text=True, timeout=300)
         if check:
             assert done.returncode == 0, f"{words}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
