@@ -5,7 +5,7 @@ VENV    ?= .venv
 PYTHON  ?= $(shell for python in python3 python3.12 python3.13 python3.14 python3.11 python; do \
              "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; break; }; done)
 TORCH   ?= torch==2.13.0
-# More than two cores are worth: tests wait for disks and for each other.
+# One more than two cores: tests wait for disks, and for each other.
 WORKERS ?= 3
 # With what the programs of the corpus need: torchvision, gymnasium and the like.
 CORPUS_PYTHON ?= $(VENV)/bin/python
