@@ -170,7 +170,7 @@ def main() -> None:
         record(whole, max(VERSIONS))
         projects = {count: newest(whole, Path(folder) / f"newest{count}", count) for count in VERSIONS}
         most, fewest = max(VERSIONS), min(VERSIONS)
-        found = {count: look(project) for count, project in projects.items()}
+        found = look(projects[most])
         works = [lambda project=project: look(project) for project in projects.values()]
         planned = dict(zip([*VERSIONS, 0], harness.in_turn(*works, lambda: parse_all(projects[most]), times=TIMES, warmup=0), strict=True))
         command = harness.repeat(lambda: command_seconds(projects[most], "replay", "grad", "--dry-run"), times=TIMES, warmup=0)
@@ -181,8 +181,7 @@ def main() -> None:
         **harness.figures(**{f"plan_{count}_s": planned[count] for count in VERSIONS}, command_s=command, versions_s=listed),
         "each_grows": harness.ratio([one / most for one in planned[most]], [one / fewest for one in planned[fewest]]),
         "over_parsing_alone": harness.ratio(planned[most], planned[0]),
-        "asked": {str(count): len(one.to_run) for count, one in found.items()},
-        "refused": {str(count): len(one.others) for count, one in found.items()},
+        "runs": {"certain": len(found.to_run), "uncertain": len(found.unsure), "refused": len(found.others)},
         "lines": LINES,
         "code_store_mb": harness.rounded(size / 1e6),
     }
