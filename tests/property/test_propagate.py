@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rearview.propagate.carry import carry
 from rearview.propagate.place import Placed, Refused, propagate
 
 NAMES = ["alpha", "beta", "gamma", "delta", "omega", "sigma"]
@@ -102,21 +103,56 @@ def changed(chance: random.Random, lines: list[str]) -> list[str]:
     return text
 
 
+def odd(chance: random.Random, lines: list[str]) -> list[str]:
+    """The same program in another dress: tabs, form feeds, letters of Latin-1, continued lines, blanks at the end of lines."""
+    found = []
+    for number, line in enumerate(lines):
+        text = line.replace("    ", "\t")
+        way = chance.randrange(8) if text.strip() and number > 3 else 7
+        if way == 0:
+            found.append("\x0c")
+        elif way == 1:
+            found.append("# \xe9\xdf\xb5")
+        elif way == 2 and " + " in text:
+            text = text.replace(" + ", " + \\\n\t\t", 1)
+        found.append(text + (" \t" if way == 3 else ""))
+    return found
+
+
 @slow
-@given(seeds, st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_the_result_parses_and_without_what_was_put_in_it_is_the_old_file(seed: int, ending: str, last: bool) -> None:
+@given(seeds, st.sampled_from(["\n", "\r\n", "\r"]), st.booleans(), st.booleans(), st.sampled_from(["", "\ufeff"]))
+def test_the_result_parses_and_without_what_was_put_in_it_is_the_old_file(
+    seed: int, ending: str, last: bool, dressed: bool, mark: str
+) -> None:
     chance, lines, at, new = asked(seed)
-    old = ending.join(changed(chance, lines)) + (ending if last else "")
+    text = changed(chance, lines)
+    old = mark + "\n".join(odd(chance, text) if dressed else text).replace("\n", ending) + (ending if last else "")
     found = propagate(new, at, None, old)
     if isinstance(found, Placed):
-        ast.parse(found.text)
-        rest, end = "", 0
-        for begin, stop in found.inserted:
-            rest += found.text[end:begin]
-            end = stop
-        assert rest + found.text[end:] == old
+        ast.parse(found.text.removeprefix(mark))
+        assert without(found) == old
         if found.lines:
             assert "rv.log" in found.text.split(ending)[found.lines[0] - 1]
+
+
+def without(found: Placed) -> str:
+    """The text of a result without what was put in."""
+    rest, end = "", 0
+    for begin, stop in found.inserted:
+        rest += found.text[end:begin]
+        end = stop
+    return rest + found.text[end:]
+
+
+@slow
+@given(seeds)
+def test_another_dress_of_the_old_version_does_not_change_the_place(seed: int) -> None:
+    chance, lines, at, new = asked(seed)
+    plain = propagate(new, at, None, "\n".join(lines) + "\n")
+    other = propagate(new, at, None, "\n".join(odd(chance, lines)) + "\n")
+    if isinstance(plain, Placed) and isinstance(other, Placed):
+        assert ast.dump(ast.parse(plain.text)) == ast.dump(ast.parse(other.text))
+        assert plain.certain == other.certain
 
 
 @slow
@@ -135,6 +171,7 @@ def test_renaming_all_locals_of_the_old_version_does_not_change_the_verdict(seed
     if isinstance(plain, Placed) and isinstance(renamed, Placed):
         assert plain.lines == renamed.lines
         assert set(renamed.renamed.values()) <= {f"old_{name}" for name in NAMES}
+        assert ast.dump(Renaming().visit(ast.parse(plain.text))) == ast.dump(ast.parse(renamed.text))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -142,3 +179,24 @@ def test_the_programs_are_programs(seed: int) -> None:
     _, lines, _, new = asked(seed)
     ast.parse(new)
     assert len(lines) > 8
+
+
+@slow
+@given(seeds)
+def test_what_is_carried_is_there_afterwards_and_the_old_file_as_before(seed: int) -> None:
+    chance, lines, _, _ = asked(seed)
+    new = "\n".join(lines) + "\n"
+    functions = [node.name for node in ast.parse(new).body if isinstance(node, ast.FunctionDef)]
+    names = chance.sample(functions, chance.randrange(1, len(functions) + 1))
+    old = chance.choice(["", "a = 1", "def part_0(x):\n    return x\r\n", "\ufeffimport tools\n\n\n"])
+    found = carry(new, names, old)
+    if isinstance(found, Refused):  # a part reads what the module computes
+        assert "made by" in found.why
+        return
+    assert without(found) == old
+    bound = {node.name for node in ast.parse(found.text.removeprefix("\ufeff")).body if isinstance(node, ast.FunctionDef)}
+    assert set(names) <= bound
+    again = carry(new, names, found.text)
+    assert isinstance(again, Placed)
+    assert again.text == found.text
+    assert not again.lines

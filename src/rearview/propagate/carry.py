@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import sys
 from collections.abc import Collection, Iterator
 
 from rearview.instrument.calls import check
@@ -20,6 +21,7 @@ from rearview.propagate.tree import File, Node
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
+_TYPE_ALIAS: tuple[type[ast.AST], ...] = (ast.TypeAlias,) if sys.version_info >= (3, 12) else ()  # type: ignore[attr-defined]
 _MAKERS = frozenset({
     "re.compile", "logging.getLogger", "collections.namedtuple", "namedtuple", "Path", "pathlib.Path", "TypeVar", "typing.TypeVar",
     "frozenset", "set", "tuple", "list", "dict", "range", "len", "int", "float", "str", "bool", "min", "max", "sum", "object",
@@ -145,7 +147,7 @@ def _made(node: Node) -> set[str]:
 def _travels(node: Node) -> bool:
     """Whether a statement does nothing but define: an import, a function, a class, a constant, or a choice between such."""
     statement = node.syntax
-    if isinstance(statement, (*_DEFINITIONS, *_IMPORTS)) or node.nothing:
+    if isinstance(statement, (*_DEFINITIONS, *_IMPORTS, *_TYPE_ALIAS)) or node.nothing:
         return not (isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*")
     if isinstance(statement, ast.Assign | ast.AnnAssign):
         named = all(isinstance(one, ast.Name | ast.Tuple) for one in _targets(statement))

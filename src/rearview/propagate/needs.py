@@ -79,14 +79,12 @@ class Finding:
                 found.renamed[name] = behind
                 found.doubts.append(f"whether `{name}` is `{behind}` there")
                 continue
-            if carried is not None and node is self._group[0] and name in self._receivers():
-                others = loggers(self._module.syntax)  # type: ignore[arg-type]
-                if len(others) == 1:
-                    found.renamed[name] = others[0]
-                    found.doubts.append(f"whether `{name}` is `{others[0]}` there")
-                    continue
-                carried = None if others else carried
-            if carried is None:
+            others = self._loggers(name) if node is self._group[0] else []
+            if len(others) == 1:
+                found.renamed[name] = others[0]
+                found.doubts.append(f"whether `{name}` is `{others[0]}` there")
+                continue
+            if carried is None or others:  # of several loggers, none is known to be it
                 found.missing = name
                 return found
             found.names.add(name)
@@ -99,8 +97,9 @@ class Finding:
         found.temporaries.sort(key=lambda one: one.line)
         return found
 
-    def _receivers(self) -> set[str]:
-        return {name for one in self._group for name in receivers(one.syntax)}
+    def _loggers(self, name: str) -> list[str]:
+        """What the old version logs by, for a logger that it does not have."""
+        return loggers(self._old.file.tree) if any(name in receivers(one.syntax) for one in self._group) else []
 
     def _meaning(self, name: str, node: Node) -> Meaning:
         place = self._module if node.owner is node.file.module and node not in self._inside and self._above(node) else self._old

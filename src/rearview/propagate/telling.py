@@ -10,6 +10,7 @@ import ast
 import builtins
 import re
 
+from rearview.instrument.scopes import of_own
 from rearview.propagate.tree import Node
 
 _TELLS = re.compile(
@@ -50,7 +51,7 @@ def receivers(statement: ast.AST) -> set[str]:
 
 def loggers(module: ast.Module) -> list[str]:
     """What a version logs by: its loggers, or else the module `logging`."""
-    made = [one for one in ast.walk(module) if isinstance(one, ast.Assign) and _makes_logger(one.value)]
+    made = [one for one in of_own(module) if isinstance(one, ast.Assign) and _makes_logger(one.value)]
     names = {target.id for one in made for target in one.targets if isinstance(target, ast.Name)}
     imports = [one for one in module.body if isinstance(one, ast.Import)]
     plain = {one.asname or one.name for statement in imports for one in statement.names if one.name == "logging"}

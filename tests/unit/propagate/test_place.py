@@ -216,3 +216,69 @@ def test_nothing_is_put_behind_a_jump() -> None:
     new = "for x in rows:\n    if x:\n        rv.log('x', x)\n"
     old = "for x in rows:\n    if x:\n        break\n"
     assert placed(new, "rv.log", old).text == "for x in rows:\n    if x:\n        rv.log('x', x)\n        break\n"
+
+
+def test_with_the_neighbour_it_is_next_to_in_the_text() -> None:
+    """The old version has something between the two neighbours: it stays with the one that no blank line parts it from."""
+    new = "a = f()\nrv.log('a', a)\n\nb = g()\n"
+    assert placed(new, "rv.log", "a = f()\nwork(1)\nb = g()\n").text == "a = f()\nrv.log('a', a)\nwork(1)\nb = g()\n"
+    new = "a = f()\n\nrv.log('n', 1)\nb = g()\n"
+    assert placed(new, "rv.log", "a = f()\nwork(1)\nb = g()\n").text == "a = f()\nwork(1)\nrv.log('n', 1)\nb = g()\n"
+    assert "equally good" in refused("a = f()\nrv.log('a', a)\nb = g()\n", "rv.log", "a = f()\nwork(1)\nb = g()\n").why
+
+
+def test_among_log_statements_any_order_is_as_good() -> None:
+    found = placed("a = f()\nrv.log('a', a)\nb = g()\n", "rv.log", "a = f()\nprint('one')\nprint('two')\nb = g()\n")
+    assert not found.certain
+    old = "a = f()\nif verbose:\n    print('one')\nb = g()\n"
+    assert "equally good" in refused("a = f()\nprint('a', a)\nb = g()\n", "print('a'", old).why
+
+
+def test_behind_what_a_block_imports() -> None:
+    new = "if go:\n    rv.log('n', 1)\n\n    a = f()\n"
+    found = placed(new, "rv.log", "if go:\n    import x\n    import y\n\n    a = f()\n")
+    assert found.text == "if go:\n    import x\n    import y\n\n    rv.log('n', 1)\n    a = f()\n"
+
+
+def test_into_an_empty_block_that_is_surely_the_same() -> None:
+    new = "if rows is None:\n    rv.log('n', 0)\n    total = None\nelse:\n    use(rows)\n"
+    old = "if rows is None:\n    pass\nelse:\n    use(rows)\n"
+    assert "    rv.log('n', 0)\n" in placed(new, "rv.log", old).text
+
+
+def test_statements_next_to_it_tell_by_what_to_print() -> None:
+    tell = "def tell(*args):\n    if first():\n        print(*args)\n\n\n"
+    new = tell + "a = f()\ntell('the first', a)\ntell('a', a)\nb = g(a)\n"
+    old = tell + "tell('begin')\na = f()\nprint('the first', a)\nb = g(a)\n"
+    found = placed(new, "tell('a'", old)
+    assert "\nprint('a', a)\n" in found.text
+    assert found.renamed == {"tell": "print"}
+    assert not found.certain
+
+
+def test_the_logger_of_the_old_version_stands_for_one_it_lacks() -> None:
+    new = "import logging\nLOGGER = logging.getLogger('x')\na = f()\nLOGGER.info('a %s', a)\nuse(a)\n"
+    found = placed(new, "LOGGER.info", "import logging\nlog = logging.getLogger('x')\na = f()\nuse(a)\n")
+    assert "\nlog.info('a %s', a)\n" in found.text
+    found = placed(new, "LOGGER.info", "import logging\na = f()\nuse(a)\n")
+    assert "\nlogging.info('a %s', a)\n" in found.text
+    assert not found.certain
+    two = "import tools\nif go:\n    log, out = 1, 2\n    log = tools.get_logger(3)\n    out = tools.get_logger(4)\na = f()\nuse(a)\n"
+    assert "`LOGGER`" in refused(new, "LOGGER.info", two).why
+
+
+def test_a_neighbour_that_went_to_another_block() -> None:
+    new = "for k in range(n):\n    y = model.generate(k)\n    show(decode(y[0].tolist()), width)\n    rv.log('k', k)\n"
+    old = "for k in range(n):\n    y = model.generate(k)\nshow(enc.decode(y[0].tolist()), width)\n"
+    refused(new, "rv.log", old)
+
+
+def test_certain_at_the_edge_of_a_block_only_if_the_file_is_hardly_changed() -> None:
+    rest = "".join(f"v{number} = w{number}(1)\n" for number in range(9))
+    other = "".join(f"v{number} = [z{number}, {number}]\n" for number in range(9))
+    body = "def f(x):\n    a = g(x)\n    b = h(a)\n"
+    new = body + "    rv.log('b', b)\n\n\n" + rest
+    assert placed(new, "rv.log", body + "\n\n" + rest).certain
+    changed = placed(new, "rv.log", body + "\n\n" + other)
+    assert not changed.certain
+    assert "edge of its block" in changed.why
