@@ -76,7 +76,7 @@ def _replay(given: dict[str, Any]) -> int:
         _look_only(prospect, given, view)
         return EXIT_OK
     if not given["as_json"]:
-        screen.write(replay_page.page(prospect, view))
+        screen.write(_page(prospect, view))
     if prospect.unsure and not given["only_sure"] and not given["yes"] and sys.stdin.isatty():
         _ask_about(prospect)
     if not prospect.to_run:
@@ -99,7 +99,7 @@ def _look_only(prospect: Any, given: dict[str, Any], view: screen.Screen) -> Non
     if given["as_json"]:
         output.write("rearview.replay-plan/1", **replay_page.prospect_as_json(prospect))
     else:
-        screen.write(_shown(prospect, view) if given["show"] else replay_page.page(prospect, view))
+        screen.write(_shown(prospect, view) if given["show"] else _page(prospect, view))
 
 
 def _nothing_to_run(prospect: Any, as_json: bool) -> int:
@@ -120,6 +120,16 @@ def _before(prospect: Any) -> list[output.Json]:
     store = opening.store()
     answers = [replay_page.answered_as_json(one, replays.list_of(store, one.run.run)) for one in prospect.answered]
     return [one for some in answers for one in some]
+
+
+def _page(prospect: Any, view: screen.Screen) -> list[str]:
+    """The plan, with what changed from version to version."""
+    from rearview.cli import opening, replay_versions
+    from rearview.versions.changes import changes
+
+    pairs = replay_versions.pairs(prospect) if replay_versions.several(prospect) else []
+    found = changes(opening.store(), pairs) if pairs else []
+    return replay_page.page(prospect, view, {after: one for (_, after), one in zip(pairs, found, strict=True)})
 
 
 def _shown(prospect: Any, view: screen.Screen) -> list[str]:

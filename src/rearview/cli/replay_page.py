@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 from rearview.cli import output, replay_versions, screen, tables, text
 from rearview.plan import scans
@@ -15,6 +16,7 @@ from rearview.replay.compare import Difference
 from rearview.replay.preparing import Prepared
 from rearview.replay.query import DIGESTS, Other, Question
 from rearview.store.replays import Replay
+from rearview.versions.changes import Changes
 
 _SHOWN = 8
 _STYLES = {"identical": "good", "close": "good", "volatile": "odd", "unverified": "odd", "divergent": "bad"}
@@ -25,12 +27,13 @@ def interval(seconds: Seconds) -> str:
     return f"{text.duration(seconds.expected)} ({text.duration(seconds.low)} to {text.duration(seconds.high)})"
 
 
-def page(prospect: Prospect, view: screen.Screen) -> list[str]:
-    """What a person reads before saying yes."""
+def page(prospect: Prospect, view: screen.Screen, changed: Mapping[str, Changes] | None = None) -> list[str]:
+    """What a person reads before saying yes. `changed` tells of each version what it is from the one before it."""
     lines: list[str] = []
     if replay_versions.several(prospect):
-        lines += [*_statement(prospect, view), *replay_versions.table(prospect, view)]
-        lines += _listed("noted", replay_versions.doubts(prospect), view)
+        lines += [*_statement(prospect, view), *replay_versions.table(prospect, view, changed or {})]
+        lines += _listed("placed", replay_versions.doubts(prospect), view)
+        lines += _told([*prospect.to_run, *prospect.unsure], view)
     else:
         for prepared in prospect.to_run:
             lines += [*([""] if lines else []), *_run(prepared, view)]
@@ -69,7 +72,7 @@ def _few_others(others: Sequence[Other]) -> list[Other]:
     """One run for each reason, with how many more there are."""
     by_reason: dict[str, list[Other]] = {}
     for one in others:
-        whose = f"version {one.version[:8]}: " if one.version is not None else ""
+        whose = f"version {one.version[:8]}: " if one.version is not None and one.why != UNSURE else ""
         by_reason.setdefault(whose + one.why.removeprefix(f"run {one.run} "), []).append(one)
     few = []
     for why, some in list(by_reason.items())[:_SHOWN]:
@@ -98,13 +101,28 @@ def _run(prepared: Prepared, view: screen.Screen) -> list[str]:
         ("predicted", tables.Styled(f"{interval(plan.seconds)}; plain re-execution {text.duration(plan.plain_s)}", "head")),
     ]
     lines = tables.facts([(name, cell) for name, cell in facts if cell], view)
-    lines += _listed("left out", plan.left_out, view)
-    lines += _listed("noted", prepared.notes, view)
-    lines += _listed("inputs that are not as they were", prepared.inputs, view)
-    lines += _listed("cannot be bit-exact here, compared as close", prepared.inexact, view)
-    lines += _listed("not as it was: the numbers may differ", [one for one in prepared.environment if one not in prepared.inexact], view)
-    lines += _listed("set for it", prepared.variables, view)
-    return lines + _listed("not protected", prepared.unprotected, view)
+    return lines + _told([prepared], view)
+
+
+def _told(every: Sequence[Prepared], view: screen.Screen) -> list[str]:
+    """What must be known besides, each sentence once; of several runs, with how many it concerns."""
+    lines: list[str] = []
+    for title, of in _TOLD.items():
+        counts = Counter(sentence for one in every for sentence in dict.fromkeys(of(one)))
+        said = [one if count == len(every) else f"{one} ({count} of the {len(every)} runs)" for one, count in counts.items()]
+        lines += _listed(title, said[: _SHOWN * 2], view)
+    return lines
+
+
+_TOLD: dict[str, Callable[[Prepared], Sequence[str]]] = {
+    "left out": lambda one: one.plan.left_out,
+    "noted": lambda one: one.notes,
+    "inputs that are not as they were": lambda one: one.inputs,
+    "cannot be bit-exact here, compared as close": lambda one: one.inexact,
+    "not as it was: the numbers may differ": lambda one: [sentence for sentence in one.environment if sentence not in one.inexact],
+    "set for it": lambda one: one.variables,
+    "not protected": lambda one: one.unprotected,
+}
 
 
 def rung_in_words(rung: str) -> str:

@@ -5,16 +5,20 @@ Pure: values in, lines out.
 
 from __future__ import annotations
 
+import datetime as dt
 import difflib
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rearview.cli import output, patch, screen, tables, text
+from rearview.model import VersionId
 from rearview.propagate.project import Site
 from rearview.replay.asking import Prospect
 from rearview.replay.preparing import Prepared
 from rearview.replay.query import Question
 from rearview.replay.sources import decoded
+from rearview.versions.changes import Changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +49,14 @@ def several(prospect: Prospect) -> bool:
     return any(one.question is not None and one.question.placed for one in every)
 
 
-def table(prospect: Prospect, view: screen.Screen) -> list[str]:
-    """One line a version."""
+def table(prospect: Prospect, view: screen.Screen, changed: Mapping[str, Changes]) -> list[str]:
+    """One line a version. `changed` tells what it is from the version before it to this one."""
+    now = dt.datetime.now(dt.UTC)
     columns = [
         tables.Column("version", least=8, style="place"),
-        tables.Column("when", least=10, weight=6),
+        tables.Column("when", least=8, weight=6),
         tables.Column("runs", align="right", least=4),
+        tables.Column("changed", least=9, weight=7),
         tables.Column("where", least=14, wish=30, keep="end"),
         tables.Column("between", least=12, wish=40, weight=5),
         tables.Column("place", least=9),
@@ -58,12 +64,22 @@ def table(prospect: Prospect, view: screen.Screen) -> list[str]:
         tables.Column("scan", least=6, wish=10, weight=3),
         tables.Column("predicted", align="right", least=8),
     ]
-    rows = [_row(one) for one in of([*prospect.to_run, *prospect.unsure])]
+    rows = [_row(one, now, changed.get(one.version)) for one in of([*prospect.to_run, *prospect.unsure])]
     used = [k for k, column in enumerate(columns) if column.weight == 0 or any(row[k] for row in rows)]
     return tables.draw([columns[k] for k in used], [[row[k] for k in used] for row in rows], view).lines
 
 
-def _row(one: Version) -> list[tables.Cell]:
+def pairs(prospect: Prospect) -> list[tuple[VersionId, VersionId]]:
+    """Each version with the one before it in time."""
+    versions = sorted(of([*prospect.to_run, *prospect.unsure]), key=lambda one: str(_began(one)))
+    return [(VersionId(before.version), VersionId(after.version)) for before, after in itertools.pairwise(versions)]
+
+
+def _began(one: Version) -> dt.datetime | None:
+    return min((prepared.run.tstamp for prepared in one.runs if prepared.run.tstamp is not None), default=None)
+
+
+def _row(one: Version, now: dt.datetime, changed: Changes | None) -> list[tables.Cell]:
     plans = [prepared.plan for prepared in one.runs]
     seconds = sum(plan.seconds.expected for plan in plans)
     sites = one.sites
@@ -72,9 +88,9 @@ def _row(one: Version) -> list[tables.Cell]:
     sure = all(site.certain for site in sites)
     along = ", ".join(dict.fromkeys(what for site in sites for what in site.carried))
     scans = "+".join(dict.fromkeys(scan.name for plan in plans for scan in plan.scans))
-    first = min((prepared.run.tstamp for prepared in one.runs if prepared.run.tstamp is not None), default=None)
+    lines = f"{text.count(len(changed.files), 'file')} +{changed.added} -{changed.removed}" if changed is not None else ""
     return [
-        one.version[:8], text.moment(first), str(len(one.runs)), where, between,
+        one.version[:8], text.when(_began(one), now), str(len(one.runs)), lines, where, between,
         tables.Styled("certain" if sure else "uncertain", "good" if sure else "odd"), along, scans, text.duration(seconds),
     ]  # fmt: skip
 
