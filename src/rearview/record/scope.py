@@ -58,8 +58,9 @@ class Scope:
     def roots(self) -> Roots:
         """Everything that belongs to the state, by name."""
         frames = self.frames()
-        meanings: Roots = dict(bindings.take(frames, self.project))
-        return {**scope.roots_of(frames, self.given(), self.project), **meanings, process.KEY: process.changed(self._first)}
+        modules = list(scope.project_modules(self.project))
+        meanings: Roots = dict(bindings.take(frames, self.project, modules))
+        return {**scope.roots_of(frames, self.given(), self.project, modules), **meanings, process.KEY: process.changed(self._first)}
 
     def bind(self, values: Mapping[tuple[Any, ...], object]) -> None:
         """Give variables the objects that a restored state has for them."""

@@ -22,21 +22,27 @@ KIND = BESIDE[0]
 Meanings = Mapping[RootKey, Mapping[str, str]]
 """("names", module or depth of a frame) -> name -> what it stands for: `module json`, `os.path:join`."""
 _MODULE = "module "
+_NOWHERE = "? "
+_CODE = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 
 
-def take(frames: Sequence[types.FrameType], project: Path) -> dict[RootKey, dict[str, str]]:
-    """What all names that stand for code mean now."""
+def take(frames: Sequence[types.FrameType], project: Path, modules: scope.Modules | None = None) -> dict[RootKey, dict[str, str]]:
+    """What all names that stand for code mean now. `modules`: those of the project, where they are known."""
     taken = {}
-    for key, namespace in _namespaces(frames, project):
+    for key, namespace in _namespaces(frames, list(scope.project_modules(project)) if modules is None else modules):
         meant = {name: text for name, value in namespace.items() if (text := _text(value)) is not None}
+        if isinstance(key[1], str):
+            meant.update(_patched(key[1], namespace))
         if meant:
             taken[key] = meant
     return taken
 
 
-def _namespaces(frames: Sequence[types.FrameType], project: Path) -> Iterator[tuple[RootKey, dict[str, Any]]]:
-    for name, module in scope.project_modules(project):
-        yield (KIND, name), {key: value for key, value in list(vars(module).items()) if scope.is_variable(key, vars(module))}
+def _namespaces(frames: Sequence[types.FrameType], modules: scope.Modules) -> Iterator[tuple[RootKey, dict[str, Any]]]:
+    for name, module in modules:
+        namespace = vars(module)
+        code = [(key, value) for key, value in list(namespace.items()) if isinstance(value, _CODE)]
+        yield (KIND, name), {key: value for key, value in code if scope.is_variable(key, namespace)}
     for depth, frame in enumerate(frames):
         if not variables.is_module(frame):
             yield (KIND, depth), variables.variables(frame)
@@ -48,10 +54,21 @@ def _text(value: Any) -> str | None:
         name = value.__name__
         ours = name.partition(".")[0] == scope.OURS
         return _MODULE + name if isinstance(name, str) and sys.modules.get(name) is value and not ours else None
-    if not isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
+    if not isinstance(value, _CODE):
         return None
     called = named(value)
     return None if called is None or called[0].partition(".")[0] == scope.OURS else f"{called[0]}:{called[1]}"
+
+
+def _patched(module: str, namespace: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Methods of the module's classes that are not what the class statement made: `Net.step = faster`."""
+    for owner in list(namespace.values()):
+        if isinstance(owner, type) and owner.__module__ == module:
+            for name, value in list(vars(owner).items()):
+                function = getattr(value, "__func__", value)
+                if isinstance(function, types.FunctionType) and function.__qualname__ != f"{owner.__qualname__}.{name}":
+                    called = named(function) if function is value else None
+                    yield f"{owner.__qualname__}.{name}", f"{called[0]}:{called[1]}" if called else f"{_NOWHERE}{function.__qualname__}"
 
 
 def problems(frames: Sequence[types.FrameType], project: Path, wanted: Meanings) -> list[str]:
@@ -73,21 +90,28 @@ def put_back(frames: Sequence[types.FrameType], project: Path, wanted: Meanings)
         if isinstance(key[1], int):
             if key[1] < len(frames):
                 variables.assign(frames[key[1]], {name: value})
+        elif "." in name:
+            owner, _, attribute = name.rpartition(".")
+            type.__setattr__(found(str(key[1]), owner), attribute, value)
         else:
             scope.bind_global(frames, str(key[1]), name, value)
 
 
 def _differing(now: Meanings, wanted: Meanings) -> Iterator[tuple[RootKey, str, str]]:
+    """What is to be bound. A method that was as its class made it, and is not now, cannot be: that function is nowhere any more."""
     for key, meant in wanted.items():
         have = now.get(key, {})
         for name, text in meant.items():
             if have.get(name) != text:
                 yield key, name, text
+        yield from ((key, name, _NOWHERE + name) for name in have if "." in name and name not in meant)
 
 
 def _resolved(text: str) -> Any:
     if text.startswith(_MODULE):
         return importlib.import_module(text.removeprefix(_MODULE))
+    if text.startswith(_NOWHERE):
+        raise NameError("it is in no module")
     module, _, name = text.partition(":")
     value = found(module, name)
     if value is None:

@@ -31,15 +31,23 @@ _CODE = (
 )  # fmt: skip
 
 
-def roots_of(frames: Sequence[types.FrameType], given: Mapping[str, object], project: Path) -> dict[RootKey, object]:
-    """The roots of a state, by name: what was given, the frames from the outside inwards, then modules and classes of the project."""
+Modules = Sequence[tuple[str, types.ModuleType]]
+
+
+def roots_of(
+    frames: Sequence[types.FrameType], given: Mapping[str, object], project: Path, modules: Modules | None = None
+) -> dict[RootKey, object]:  # fmt: skip
+    """The roots of a state, by name: what was given, the frames from the outside inwards, then modules and classes of the project.
+
+    `modules`: those of the project, where they are known: looking for them takes longer than all the rest.
+    """
     roots: dict[RootKey, object] = {("given", name): value for name, value in given.items()}
     for depth, frame in enumerate(frames):
         if not variables.is_module(frame):
             for name, value in variables.variables(frame).items():
                 if not _left_out(value):
                     roots["local", depth, name] = value
-    for name, module in project_modules(project):
+    for name, module in project_modules(project) if modules is None else modules:
         _take_module(roots, name, module)
     for frame in frames:
         module_name = str(frame.f_globals.get("__name__"))

@@ -6,6 +6,7 @@ One toy program, many statements; each is asked by itself and compared with a ru
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 
 import pytest
 
@@ -127,6 +128,60 @@ def test_it_comes_out_as_it_was(toy: Story, name: str) -> None:
     found = toy.rows(toy.project, name)
     truth = toy.truth(name)
     assert found == truth and found
+
+
+FUNCTION = """
+import random
+import rearview as rv
+
+def loud():
+    return 2.0
+
+def soft():
+    return 0.5
+
+class Base:
+    kind = "base"
+    def size(self):
+        return 1
+
+class Other:
+    kind = "other"
+
+def larger(self):
+    return 7
+
+def main():
+    random.seed(2)
+    voice, spare, total, kind = soft, 1.0, 0.0, Base
+    with rv.checkpointing():
+        for epoch in rv.loop("epoch", range(4)):
+            for step in rv.loop("step", range(3)):
+                import math
+                from os.path import join as put
+                total += math.sqrt(random.random())
+                voice = loud if epoch > 1 else soft
+                kind = Other if epoch % 2 else Base
+                if epoch == 2:
+                    Base.size = larger
+                if epoch == 1 and step == 2:
+                    del spare
+            rv.log("total", total)
+            rv.log("voice", voice() + kind.kind.count("o") + Base().size())  #?
+            rv.log("root", math.floor(total) + len(put("a", "b")))  #?
+            rv.log("spare", int("spare" in dir()))  #?
+    rv.log("end", voice() + Base().size())  #?
+main()
+"""
+
+
+def test_names_in_functions_and_methods_of_classes_too(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"train.py": FUNCTION}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    names = ("voice", "root", "spare", "end")
+    for name in names:
+        _climb(story, name)
+    assert story.rows(story.project, *names) == story.truth(*names)
 
 
 INSIDE = """
