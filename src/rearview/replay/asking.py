@@ -17,7 +17,7 @@ from rearview.errors import NotFound, RearviewError, UsageError
 from rearview.model import VersionId
 from rearview.plan.scans import Plan
 from rearview.record import explicit
-from rearview.replay import answering, preparing, probing, query, sandbox_scratch, together, units
+from rearview.replay import answering, coverage, preparing, probing, query, sandbox_scratch, together, units
 from rearview.replay.answering import Answer, Show
 from rearview.replay.preparing import Prepared
 from rearview.replay.query import Ask, Other, Question
@@ -90,7 +90,7 @@ def look(catalog: Catalog, ask: Ask) -> Prospect:
                 raise
             prospect.others.append(Other(question.run.run, str(problem)))
             continue
-        known = prepared.plan.is_empty and any(query.answered(store, question).values())
+        known = prepared.plan.is_empty and any(coverage.answered(store, question).values())
         if prepared.plan.is_empty and (known or not prepared.plan.left_out):
             prospect.answered.append(question)
         elif question.certain or ask.unsure:

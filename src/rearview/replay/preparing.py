@@ -21,7 +21,7 @@ from rearview.plan.scans import Need, Plan
 from rearview.plan.timeline import ITERATION, OTHER, History
 from rearview.record import past
 from rearview.record.past import Past
-from rearview.replay import again, cut, history, inputs, interpreters, logged, lost_files, needs, notebooks, protection, query
+from rearview.replay import again, coverage, cut, history, inputs, interpreters, logged, lost_files, needs, notebooks, protection
 from rearview.replay import environment as where
 from rearview.replay.conductor import Task
 from rearview.replay.pool import Program
@@ -125,7 +125,7 @@ def prepare(store: Store, project: Path, question: Question, ask: Ask) -> Prepar
     found = needs.of(question)
     need = found.need
     if ask.only is not None:
-        need = replace(need, only=query.only(ask.only, made.history))
+        need = replace(need, only=coverage.only(ask.only, made.history))
     made.question, made.reads = question, found.reads
     if ask.at is not None and not question.placed:
         made.placed = "before" if ask.at.before else "after"
@@ -134,7 +134,7 @@ def prepare(store: Store, project: Path, question: Question, ask: Ask) -> Prepar
     made.notes += [*found.notes, *said, *([files.sentence] if files.sentence else [])]
     deeper = frozenset(one.name for one in made.history.boundaries if one.part == OTHER and one.name in without)
     need = replace(need, lacking=without, lost=files.names | made.cut_states | deeper)
-    made.need = query.left_over(need, made.history, query.answered(store, question).values())
+    made.need = coverage.left_over(need, made.history, coverage.answered(store, question).values())
     made.plan = made.on(scans.START if ask.from_start or found.from_start else scans.RESUME)
     if not made.plan.is_empty:
         _equip(made)
@@ -155,7 +155,7 @@ def prepare_proof(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepar
     made = _base(store, project, run, ask)
     files = lost_files.unusable(store, project, made.known)
     made.notes += [files.sentence] if files.sentence else []
-    only = query.only(ask.only, made.history) if ask.only is not None else None
+    only = coverage.only(ask.only, made.history) if ask.only is not None else None
     made.need = Need(whole=True, proof=True, only=only, lost=files.names | made.cut_states)
     made.plan = made.on(scans.START if ask.from_start else scans.RESUME)
     _equip(made)

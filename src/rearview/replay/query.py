@@ -7,7 +7,8 @@ place in its source. The others are listed with the reason.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,20 +18,18 @@ from rearview.errors import NotFound, UsageError
 from rearview.instrument.added import Changed, Log
 from rearview.instrument.modules import reachable
 from rearview.model import RunId, VersionId
-from rearview.plan.scans import Need, Range, ranges
-from rearview.plan.timeline import History
 from rearview.propagate.place import Refused
 from rearview.propagate.project import Site
 from rearview.replay import notebooks
 from rearview.replay.sources import At, Notebook, Now, Statements
-from rearview.store import probes, replays
-from rearview.store.layout import Store
+from rearview.store import probes
 from rearview.store.probes import Probe
 
 if TYPE_CHECKING:
     from rearview.catalog.catalog import Catalog
     from rearview.catalog.runs import RunInfo
 
+_WORD = re.compile(r"[^\W\d]\w*")
 _FILES = ("script", "module")
 """Kinds of runs whose program began with a file."""
 _NOTHING_ADDED = "no log statement was added to its source since it ran"
@@ -149,7 +148,8 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
         wanted = {one.run for one in catalog.runs(where=ask.where)}
         chosen = [one for one in chosen if one.run in wanted]
     if not chosen:
-        raise NotFound("no run matched: `rearview runs` lists them")
+        what = f" {ask.where}: {_values(catalog.runs(), ask.where)}" if ask.where else ": `rearview runs` lists them"
+        raise NotFound("no run matched" + what)
     names = tuple(dict.fromkeys((*ask.names, *([ask.at.name] if ask.at is not None else ()))))
     scripts = {one.filename for one in (chosen if ask.where is None else catalog.runs())} if ask.run is None else set()
     found = Found(now=now)
@@ -188,6 +188,18 @@ def _refuse_unreadable(changed: Changed) -> None:
     if changed.unreadable:
         said = changed.why.partition(": ")[2]
         raise UsageError(f"{changed.file}, line {changed.line}, cannot be read as Python: {said}; correct it and ask again")
+
+
+def _values(runs: Sequence[RunInfo], clause: str) -> str:
+    """What the names of a clause are in the runs that there are."""
+    said = []
+    for name in dict.fromkeys(_WORD.findall(clause)):
+        facts = ({**run.last, **run.args, "tstamp": run.tstamp, "filename": run.filename, "name": run.name}.get(name) for run in runs)
+        values = list(dict.fromkeys(str(value) for value in facts if value is not None))
+        if values:
+            some = ", ".join(values[:5])
+            said.append(f"{name} is {some}{f' and {len(values) - 5} others' if len(values) > 5 else ''} in the {len(runs)} runs there are")
+    return "; ".join(said) or "`rearview runs` lists them"
 
 
 def remembered(now: Now, ask: Ask) -> dict[str, list[Any]]:
@@ -299,67 +311,3 @@ def _asked(statements: Statements, run: RunInfo, names: Sequence[str]) -> tuple[
             f"run {run.run} logged {', '.join(taken)} itself, and the added statement would log it again: give the statement another name"
         )
     return tuple(log for log in logs if log.name in names or (log.name is None and not known.issuperset(names)))
-
-
-# -- what is answered ------------------------------------------------------------------------------------------------------
-
-
-def answered(store: Store, question: Question) -> dict[str, replays.Covers]:
-    """Name -> what published replays of the same statements cover; those that diverged answer nothing."""
-    found: dict[str, replays.Covers] = {name: [] for name in question.digests}
-    for one in replays.list_of(store, question.run.run):
-        digests = one.more.get(DIGESTS)
-        if one.verdict == "divergent" or not isinstance(digests, dict):
-            continue
-        for name, digest in question.digests.items():
-            if digests.get(name) == digest and one.verdict_of(name) != "divergent":
-                found[name] = replays.merged([*found[name], *one.covers])
-    return found
-
-
-def left_over(need: Need, history: History, covers: Iterable[Sequence[Sequence[Any]]]) -> Need:
-    """A need without what every one of some names has an answer for."""
-    from dataclasses import replace
-
-    each = [replays.merged(one) for one in covers]
-    if not each:
-        return need
-    places = [
-        (block, k) for block in range(len(history.blocks)) for k in range(history.blocks[block].iterations)
-        if all(_has(one, block, k) for one in each)
-    ]  # fmt: skip
-    return replace(
-        need, answered=(*need.answered, *ranges(places)), prefix_answered=all(["prefix"] in one for one in each),
-        end_answered=all(["end"] in one for one in each),
-    )  # fmt: skip
-
-
-def _has(covers: replays.Covers, block: int, iteration: int) -> bool:
-    return any(one[0] == "iterations" and one[1] == block and one[2] <= iteration <= one[3] for one in covers)
-
-
-# -- --only -----------------------------------------------------------------------------------------------------------------
-
-
-def only(text: str, history: History) -> tuple[Range, ...]:
-    """The iterations of main loops that somebody typed: `epoch=10..20`."""
-    from rearview.catalog.paths import Element, parse
-
-    wishes = parse(text)
-    loops = {name for block in history.blocks for name in (block.name, *(one for one, _, _ in block.path))}
-    strange = [wish.loop for wish in wishes if wish.loop not in loops]
-    if strange:
-        known = ", ".join(dict.fromkeys(block.name for block in history.blocks)) or "none"
-        raise UsageError(f"--only goes by the iterations of main loops, and {strange[0]} is none (this run has: {known})")
-    places = []
-    for number, block in enumerate(history.blocks):
-        around = [Element(name, occurrence, iteration, None) for name, occurrence, iteration in block.path]
-        for iteration in range(block.iterations):
-            value = block.values[iteration] if iteration < len(block.values) else None
-            scalar = value if isinstance(value, (bool, int, float, str)) else None
-            path = [*around, Element(block.name, block.occurrence, iteration, scalar)]
-            if all(any(wish.fits(element) for element in path) for wish in wishes):
-                places.append((number, iteration))
-    if not places:
-        raise NotFound(f"no iteration of the run is {text}: `rearview show` tells which there are")
-    return ranges(places)

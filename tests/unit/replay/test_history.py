@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rearview.plan.scans import Need, plan
 from rearview.plan.timeline import BLOCK, ITERATION
-from rearview.replay import history, query
+from rearview.replay import coverage, history
 from rearview.store import frames, manifests
 from rearview.testing.checkpoints import keep
 from rearview.testing.stores import ProcessBuilder, RunBuilder, StoreBuilder
@@ -101,8 +101,8 @@ def test_loops_around_make_several_main_blocks(tmp_path: Path) -> None:
     found = history.read(run.store, run.run, "finished")
     assert [(block.path, block.iterations) for block in found.blocks] == [((("fold", 0, 0),), 3), ((("fold", 0, 1),), 3)]
     assert [one.place for one in found.boundaries] == [(1, 0)]
-    assert query.only("fold#1/epoch=2..3", found) == ((1, 1, 2),)
-    assert query.only("epoch=1", found) == ((0, 0, 0), (1, 0, 0))
+    assert coverage.only("fold#1/epoch=2..3", found) == ((1, 1, 2),)
+    assert coverage.only("epoch=1", found) == ((0, 0, 0), (1, 0, 0))
 
 
 def test_a_later_attempt_stands(tmp_path: Path) -> None:
@@ -159,10 +159,10 @@ def test_what_is_answered_by_all_names_is_left_out(tmp_path: Path) -> None:
     process.end()
     found = history.read(run.store, run.run, "finished")
     covers = [[["prefix"], ["iterations", 0, 0, 3], ["end"]], [["iterations", 0, 2, 3], ["end"]]]
-    left = query.left_over(Need(prefix=True, after=True, suffix=True), found, covers)
+    left = coverage.left_over(Need(prefix=True, after=True, suffix=True), found, covers)
     assert [left.wants(0, k) for k in range(4)] == [True, True, False, False]
     assert left.wants_prefix and not left.wants_end
-    assert plan(found, query.left_over(Need(after=True), found, [covers[0]])).is_empty
+    assert plan(found, coverage.left_over(Need(after=True), found, [covers[0]])).is_empty
 
 
 def test_a_run_says_how_long_its_process_took_to_it(tmp_path: Path) -> None:
