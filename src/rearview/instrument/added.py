@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rearview.instrument.admissible import Admissible, switches_mode
-from rearview.instrument.calls import Calls, bodies, first_line, last_line, name_given, parse, statements
+from rearview.instrument.calls import Calls, bodies, calls_of, first_line, last_line, name_given, parse, statements
 from rearview.instrument.matching import Difference, Matching, Run
 from rearview.instrument.modules import Modules, only_definitions, reachable
 from rearview.instrument.place_at import lines_of
@@ -98,7 +98,8 @@ def added(
             why = f"the {whose} file cannot be read as Python: {getattr(problem, 'msg', problem)}"
             return Changed(why, line, file, unreadable=whose == "current")
     earlier, later = trees
-    admissible = Admissible(earlier, later, helpers, taken)
+    calls = calls_of(current)
+    admissible = Admissible(earlier, later, calls, helpers, taken)
     matching = Matching(admissible.admits)
     try:
         matching.compare(earlier, later)
@@ -112,7 +113,6 @@ def added(
             if refused:
                 line, why = refused
                 return Changed(f"`{_short(statement)}` was added: {why}", line, file)
-    calls = Calls(later)
     for run in matching.runs:
         alone = next(filter(switches_mode, run.statements), None)
         if alone is not None and not any(_logs_of(one, calls) for one, _ in _with_around(run)):

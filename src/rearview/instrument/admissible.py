@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from rearview.instrument.calls import Calls, bodies, heads
+from rearview.instrument.calls import Calls, bodies, heads, nodes
 from rearview.instrument.scopes import bound_by, of_own, root, used
 
 _MODES = ("eval", "train")
@@ -27,15 +27,23 @@ class Admissible:
     """What may be added to one recorded file. `helpers`: modules of the project that are new too, whose functions may be called."""
 
     def __init__(
-        self, earlier: ast.Module, later: ast.Module, helpers: frozenset[str] = frozenset(), taken: frozenset[str] = frozenset()
+        self, earlier: ast.Module, later: ast.Module, calls: Calls, helpers: frozenset[str] = frozenset(), taken: frozenset[str] = frozenset()
     ) -> None:
         self._earlier = earlier
         self._taken = taken
-        self._calls = Calls(later)
+        self._calls = calls
         self._used: dict[int, set[str]] = {}
         self._imported: dict[int, set[str]] = {}
-        self._new = _names(later) - _names(earlier)
-        self._new -= {name for node in ast.walk(later) for name in _imported_from_elsewhere(node, helpers)}
+        self._later, self._helpers = later, helpers
+        self._fresh: set[str] | None = None
+
+    @property
+    def _new(self) -> set[str]:
+        """Names that only the current file binds."""
+        if self._fresh is None:
+            self._fresh = _names(self._later) - _names(self._earlier)
+            self._fresh -= {name for node in nodes(self._later) for name in _imported_from_elsewhere(node, self._helpers)}
+        return self._fresh
 
     def refuses(self, statement: ast.stmt, scope: ast.AST, *, in_loop: bool = False) -> tuple[int, str] | None:
         """Why a statement may not be added to a scope of the recorded program, and in which line that is; None if it may."""
@@ -158,7 +166,7 @@ def switches_mode(statement: ast.stmt) -> bool:
 
 
 def _names(tree: ast.AST) -> set[str]:
-    return {name for node in ast.walk(tree) for name in bound_by(node)}
+    return {name for node in nodes(tree) for name in bound_by(node)}
 
 
 def _imported_from_elsewhere(node: ast.AST, helpers: frozenset[str]) -> Iterator[str]:

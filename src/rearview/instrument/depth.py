@@ -48,26 +48,28 @@ class Depth:
 
 def depths(
     files: Mapping[str, str], probes: Sequence[tuple[str, int]], entry: str | None = None,
-    added: Sequence[tuple[str, tuple[int, int, int, int]]] = (),
+    added: Sequence[tuple[str, tuple[int, int, int, int]]] = (), whole: Program | None = None,
 ) -> list[Depth]:  # fmt: skip
     """For each (file, line) where its statement runs. `entry`: the file that the run began with; None: it may be any of them.
 
     `added`: files and places of statements that were added; loops in them are not those of the record.
     """
-    program = _program(files, {file for file, _ in probes}, entry)
+    program = _program(files, {file for file, _ in probes}, entry, whole)
     walk = Walk(program, added)
     walk.run(entry)
     return [_depth(program, walk, file, line) for file, line in probes]
 
 
-def _program(files: Mapping[str, str], probed: set[str], entry: str | None) -> Program:
+def _program(files: Mapping[str, str], probed: set[str], entry: str | None, whole: Program | None) -> Program:
     """What can be part of the program: what its first file reaches; everything, if modules are found by names that are computed."""
     if entry is not None and entry in files:
         reached = probed | reachable(files, entry)
+        if whole is not None and reached >= set(files):
+            return whole
         program = Program({path: text for path, text in files.items() if path in reached})
         if not program.dynamic:
             return program
-    return Program(files)
+    return whole if whole is not None else Program(files)
 
 
 def _depth(program: Program, walk: Walk, file: str, line: int) -> Depth:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rearview.instrument.calls import MODULE, bodies, first_line, heads, parse, statements
+from rearview.instrument.calls import MODULE, bodies, first_line, heads, nodes, statements, tree_of
 from rearview.instrument.depth import Depth, depths
 from rearview.instrument.modules import Modules
 
@@ -47,7 +47,7 @@ def stores(files: Mapping[str, str], entry: str | None, added: Sequence[tuple[st
         if not file.endswith(".py"):
             continue
         try:
-            tree = parse(text)
+            tree = tree_of(text)
         except (SyntaxError, ValueError, RecursionError):
             continue
         theirs = _imported(tree, file, modules)
@@ -76,7 +76,9 @@ def _imported(tree: ast.Module, file: str, modules: Modules) -> set[str]:
 def _stores(tree: ast.Module, file: str, theirs: set[str]) -> Iterator[Store]:
     for statement in statements(tree.body):
         for part in heads(statement) if next(bodies(statement), None) is not None else [statement]:
-            for node in ast.walk(part):
+            for node in nodes(part):
+                if not isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+                    continue
                 target, attribute = _target(node)
                 if target is not None:
                     owner = _owner(target)

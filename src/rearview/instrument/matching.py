@@ -7,13 +7,17 @@ trees. Must not know which additions are harmless. Pure.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from rearview.instrument.calls import first_line
+from rearview.instrument.calls import children, first_line, nodes, tree_of
 
 _BLOCKS = ("body", "orelse", "finalbody")
 _NEVER = float("inf")
+_WORDS = ("id", "attr", "arg", "name", "value")
+_WITH_BLOCKS = (ast.stmt, ast.Module, ast.ExceptHandler, ast.match_case)
 _PARTS = (ast.ExceptHandler, ast.match_case)
 
 Pairs = list[tuple[ast.stmt | None, ast.stmt]]
@@ -49,7 +53,7 @@ class Matching:
     admits: Callable[[ast.stmt, ast.AST], bool]
     """Whether a statement could be one that was added: where several alignments are possible the one that can be is taken."""
     runs: list[Run] = field(default_factory=list)
-    _keys: dict[int, str] = field(default_factory=dict)
+    _equal: dict[tuple[int, int], bool] = field(default_factory=dict)
     _heads: dict[int, str] = field(default_factory=dict)
     _inner: dict[tuple[int, int], float] = field(default_factory=dict)
 
@@ -67,7 +71,7 @@ class Matching:
                 added.append(after)
                 continue
             self._close(added, around, scope, later)
-            if self._key(before) != self._key(after):
+            if not self._same(before, after):
                 for one, other in _blocks(before, after):
                     self._body(one, other, (*around, after), _inner_scope(before, scope))
         self._close(added, around, scope, later)
@@ -101,12 +105,18 @@ class Matching:
         if spare < 0:
             return [[_NEVER]]
         costs = [[0.0] * (spare + 1) for _ in range(len(earlier) + 1)]
-        extra = [1.0 if self.admits(one, scope) else 1e6 for one in later]
+        known: dict[int, float] = {}
+
+        def extra(at: int) -> float:
+            if at not in known:  # most statements are never left over: they are not looked at
+                known[at] = 1.0 if self.admits(later[at], scope) else 1e6
+            return known[at]
+
         for k in range(spare - 1, -1, -1):
-            costs[-1][k] = costs[-1][k + 1] + extra[len(earlier) + k]
+            costs[-1][k] = costs[-1][k + 1] + extra(len(earlier) + k)
         for i in range(len(earlier) - 1, -1, -1):
             for k in range(spare, -1, -1):
-                left = costs[i][k + 1] + extra[i + k] if k < spare else _NEVER
+                left = costs[i][k + 1] + extra(i + k) if k < spare else _NEVER
                 rest = costs[i + 1][k]
                 pair = self._cost(earlier[i], later[i + k], scope) + rest if rest < _NEVER else _NEVER
                 costs[i][k] = min(pair, left)
@@ -114,7 +124,7 @@ class Matching:
 
     def _cost(self, earlier: ast.stmt, later: ast.stmt, scope: ast.AST) -> float:
         """What it costs to take one statement for the other: what was added inside it; infinite if it cannot be."""
-        if self._key(earlier) == self._key(later):
+        if self._same(earlier, later):
             return 0.0
         if self._head(earlier) != self._head(later):
             return _NEVER
@@ -149,11 +159,12 @@ class Matching:
 
     # -- keys ----------------------------------------------------------------------------------------------------------
 
-    def _key(self, statement: ast.stmt) -> str:
-        key = self._keys.get(id(statement))
-        if key is None:
-            key = self._keys[id(statement)] = ast.dump(statement)
-        return key
+    def _same(self, earlier: ast.stmt, later: ast.stmt) -> bool:
+        pair = id(earlier), id(later)
+        known = self._equal.get(pair)
+        if known is None:
+            known = self._equal[pair] = same(earlier, later)
+        return known
 
     def _head(self, statement: ast.stmt) -> str:
         """A compound statement without what is in its bodies; of a simple one, all of it."""
@@ -163,13 +174,58 @@ class Matching:
         return head
 
 
+def surely_changed(earlier: str, later: str) -> bool:
+    """Whether the earlier file has something that the later one has not, or less often: then it is not there in full. Quick."""
+    try:
+        return bool(_inventory(earlier) - _inventory(later))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False  # somebody who compares them will say so
+
+
+@lru_cache(maxsize=64)
+def _inventory(text: str) -> Counter[str]:
+    """How often each kind of node, name and constant is in a file, without what means nothing."""
+    found: list[str] = []
+    pending: list[ast.AST] = [tree_of(text)]
+    while pending:
+        node = pending.pop()
+        if not _nothing(node):
+            found.append(node.__class__.__name__)
+            words = [getattr(node, name, None) for name in _WORDS if name in node._fields]
+            found += [repr(one) for one in words if not isinstance(one, ast.AST)]
+            pending += children(node)
+    return Counter(found)
+
+
+def same(one: object, other: object) -> bool:
+    """Whether two trees are the same but for their places: as if both were dumped, without doing it."""
+    pending = [(one, other)]
+    while pending:
+        left, right = pending.pop()
+        if left.__class__ is not right.__class__:
+            return False
+        if isinstance(left, ast.AST):
+            pending += [(getattr(left, name, None), getattr(right, name, None)) for name in left._fields]
+        elif isinstance(left, list) and isinstance(right, list):
+            if len(left) != len(right):
+                return False
+            pending += zip(left, right, strict=True)
+        elif left != right and repr(left) != repr(right):
+            return False
+        elif isinstance(left, float | complex) and repr(left) != repr(right):
+            return False  # 0.0 and -0.0
+    return True
+
+
 def _inner_scope(statement: ast.stmt, scope: ast.AST) -> ast.AST:
     return statement if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else scope
 
 
 def strip(tree: ast.AST) -> None:
     """Take out of a tree what means nothing: docstrings and other bare constants, `pass`."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
+        if not isinstance(node, _WITH_BLOCKS):
+            continue
         for name in _BLOCKS:
             block = getattr(node, name, None)
             if isinstance(block, list):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from rearview.instrument.calls import bodies, parse
+from rearview.instrument.calls import bodies, imports_of, tree_of
 
 _INIT = "/__init__"
 
@@ -56,10 +56,10 @@ class Modules:
         known = self._imports.get(path)
         if known is None:
             try:
-                tree = parse(self._files[path])
+                every = imports_of(self._files[path])
             except (SyntaxError, ValueError, RecursionError):
-                tree = ast.Module([], [])
-            known = self._imports[path] = [file for node in ast.walk(tree) for file in self.meant(node, path)]
+                every = ()
+            known = self._imports[path] = [file for node in every for file in self.meant(node, path)]
         return known
 
     def reached(self, start: Iterable[str], among: Collection[str] | None = None) -> set[str]:
@@ -82,7 +82,7 @@ def reachable(files: Mapping[str, str], start: str) -> set[str]:
 def only_definitions(text: str) -> tuple[int, str] | None:
     """The first line of a file that does more than import, define and name constants, and what it is; None if there is none."""
     try:
-        tree = parse(text)
+        tree = tree_of(text)
     except (SyntaxError, ValueError, RecursionError) as problem:
         return getattr(problem, "lineno", None) or 1, "it cannot be read as Python"
     pending: list[ast.stmt] = list(tree.body)

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rearview.instrument.added import Added
-from rearview.instrument.calls import DELAYED, bodies, first_line, last_line, parse, statements
+from rearview.instrument.calls import DELAYED, bodies, first_line, last_line, statements, tree_of
 from rearview.instrument.depth import Depth, depths, union
+from rearview.instrument.program import Program
 from rearview.instrument.scopes import Function, bound_by, free, of_own, read_first, root, surely_bound
 
 _CHANGING = frozenset("append extend add update pop popleft appendleft setdefault insert remove clear discard push put".split())
@@ -43,17 +44,17 @@ class _Group:
     """Names that it binds, or whose objects it changes."""
 
 
-def needs(files: Mapping[str, str], added: Added, entry: str | None = None) -> Needs:
+def needs(files: Mapping[str, str], added: Added, entry: str | None = None, program: Program | None = None) -> Needs:
     """`files`: the recorded source with the files that got statements replaced."""
     logs = [(log.file, log.line) for log in added.logs]
     groups = [(group.file, group.place[0]) for group in added.groups]
-    found = depths(files, [*logs, *groups], entry, [(group.file, group.place) for group in added.groups])
+    found = depths(files, [*logs, *groups], entry, [(group.file, group.place) for group in added.groups], program)
     by_place = dict(zip([*logs, *groups], found, strict=True))
     # A temporary is made where a log needs it; what is before the main loop runs in any case.
     running = [one for one, group in zip(found[len(logs) :], added.groups, strict=True) if group.runs]
     total = union([*found[: len(logs)], *(replace(one, prefix=False, suffix=False) for one in running)])
     for file in sorted({group.file for group in added.groups}):
-        tree = parse(files[file])
+        tree = tree_of(files[file])
         every = [_group(tree, group.place) for group in added.groups if group.file == file]
         runs = [group for group in every if group is not None and not all(isinstance(one, DELAYED) for one in group.statements)]
         added_here = [one for group in every if group for one in group.statements]

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from rearview.instrument.calls import MODULE, Calls, parse
+from rearview.instrument.calls import MODULE, Calls, calls_of, nodes_of, tree_of
 from rearview.instrument.modules import Modules
 from rearview.instrument.scopes import Function, bound, of_own, root
 
@@ -26,6 +26,7 @@ _PLAIN_DECORATORS = frozenset(
     "group record override abstractmethod dataclass njit jit".split()
 )
 """Decorators behind which a function still runs where it is called, and nowhere else."""
+_ANNOTATED = (ast.arg, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.Call)
 _MAKING = ("__init__", "__new__", "__post_init__")
 _BY_NAME = frozenset({"getattr", "methodcaller", "attrgetter", "hasattr"})
 _DYNAMIC = frozenset({"eval", "exec", "globals", "import_module", "__import__"})
@@ -62,6 +63,7 @@ class Part:
 class _File:
     tree: ast.Module
     calls: Calls
+    nodes: list[ast.AST]
     renamed: dict[str, set[str]] = field(default_factory=dict)
     """What `from a import b as c` makes of names: {"c": {"b"}}."""
     modules: set[str] = field(default_factory=set)
@@ -86,6 +88,7 @@ class Program:
         self._classes: dict[str, list[tuple[ast.ClassDef, list[Part]]]] = {}
         self._made_of: dict[str, set[str]] = {}
         """Variables and attributes by name, and the classes of the project that they are given instances of."""
+        self._own: dict[int, list[ast.AST]] = {}
         self.dynamic = False
         """Functions may be called by names that are computed."""
         for path, text in sorted(files.items()):
@@ -101,13 +104,13 @@ class Program:
 
     def _add(self, path: str, text: str) -> None:
         try:
-            tree = parse(text)
+            tree = tree_of(text)
         except (SyntaxError, ValueError, RecursionError):
             self.unread.append(path)
             return
-        file = self.files[path] = _File(tree, Calls(tree))
+        file = self.files[path] = _File(tree, calls_of(text), nodes_of(text))
         self.bodies[path] = Part(path, tree)
-        for node in ast.walk(tree):
+        for node in file.nodes:
             if isinstance(node, ast.ImportFrom):
                 for one in node.names:
                     file.renamed.setdefault(one.asname or one.name, set()).add(one.name)
@@ -116,8 +119,15 @@ class Program:
                 file.modules.update((one.asname or one.name).partition(".")[0] for one in node.names)
         self._define(path, tree, None, False)
 
+    def _owned(self, scope: ast.AST) -> list[ast.AST]:
+        """`of_own`, once for each scope."""
+        own = self._own.get(id(scope))
+        if own is None:
+            own = self._own[id(scope)] = list(of_own(scope))
+        return own
+
     def _define(self, path: str, scope: ast.AST, cls: ast.ClassDef | None, inner: bool) -> None:
-        for node in of_own(scope):
+        for node in self._owned(scope):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 part = Part(path, node, cls, inner)
                 self.parts.append(part)
@@ -200,7 +210,7 @@ class Program:
     def _by_itself(self, part: Part) -> str | None:
         node = part.node
         assert not isinstance(node, ast.Module)
-        if part.suspends:
+        if any(isinstance(one, ast.Yield | ast.YieldFrom) for one in self._owned(node)):
             return "is a generator"
         if isinstance(node, ast.AsyncFunctionDef):
             return "is asynchronous"
@@ -234,10 +244,10 @@ class Program:
 
     def _look_for_values(self, path: str, file: _File) -> None:
         """Find functions that are used as values: whoever holds one may call it."""
-        plain = {id(node.func) for node in ast.walk(file.tree) if isinstance(node, ast.Call)}
-        plain |= {id(one) for node in ast.walk(file.tree) for top in _annotations(node) for one in ast.walk(top)}
+        plain = {id(node.func) for node in file.nodes if isinstance(node, ast.Call)}
+        plain |= {id(one) for node in file.nodes if isinstance(node, _ANNOTATED) for top in _annotations(node) for one in ast.walk(top)}
         self._values_in(file.tree, path, file, plain, frozenset())
-        for node in ast.walk(file.tree):
+        for node in file.nodes:
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and id(node) not in plain:
                 self._is_value(node.attr, method=True)
                 if root(node) in file.modules:
@@ -246,7 +256,7 @@ class Program:
                 self._look_at_dynamic(node, file)
 
     def _look_for_instances(self, file: _File) -> None:
-        for node in ast.walk(file.tree):
+        for node in file.nodes:
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and isinstance(node.value, ast.Call):
                 function = node.value.func
                 made = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
@@ -257,13 +267,14 @@ class Program:
 
     def _values_in(self, scope: ast.AST, path: str, file: _File, plain: set[int], local: frozenset[str]) -> None:
         """Names that are read and not called, unless they are variables of the functions around."""
-        for node in of_own(scope):
+        for node in self._owned(scope):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in plain and node.id not in local:
                 for name in file.named(node.id):
                     self._is_value(name, method=False)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-                defined = {one.name for one in of_own(node) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
-                self._values_in(node, path, file, plain, (local | bound(node)) - defined)
+                own = self._owned(node)
+                defined = {one.name for one in own if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+                self._values_in(node, path, file, plain, (local | bound(node, own)) - defined)
             elif isinstance(node, ast.ClassDef):
                 self._values_in(node, path, file, plain, local)
             elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):

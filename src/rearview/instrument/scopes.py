@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from rearview.instrument.calls import DELAYED, bodies, heads
+from rearview.instrument.calls import DELAYED, bodies, children, heads
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -47,7 +47,7 @@ def of_own(scope: ast.AST | Iterable[ast.AST]) -> Iterator[ast.AST]:
     while pending:
         node = pending.pop()
         yield node
-        pending.extend(reversed(list(_around(node) if isinstance(node, DELAYED) else ast.iter_child_nodes(node))))
+        pending.extend(reversed(_around(node) if isinstance(node, DELAYED) else children(node)))
 
 
 def _inside(scope: ast.AST) -> list[ast.AST]:
@@ -56,7 +56,7 @@ def _inside(scope: ast.AST) -> list[ast.AST]:
         return list(scope.body)
     if isinstance(scope, ast.Lambda):
         return [scope.body]
-    return list(ast.iter_child_nodes(scope))
+    return children(scope)
 
 
 def _around(node: ast.AST) -> list[ast.AST]:
@@ -89,10 +89,10 @@ def parameters(scope: ast.AST) -> set[str]:
     return set()
 
 
-def bound(scope: ast.AST) -> set[str]:
-    """The names that are a scope's own."""
+def bound(scope: ast.AST, own: Iterable[ast.AST] | None = None) -> set[str]:
+    """The names that are a scope's own. `own`: what `of_own` gives for it, if that is known."""
     names, elsewhere = parameters(scope), set()
-    for node in of_own(scope):
+    for node in of_own(scope) if own is None else own:
         if isinstance(node, ast.Global | ast.Nonlocal):
             elsewhere.update(node.names)
         names.update(bound_by(node))

@@ -41,7 +41,11 @@ class Structure:
             return self.is_loop(call, path)
 
         driven: set[int] = set()
+        calls = [node for node in file.nodes if self._structure(node, path)]
+        lines = [node.lineno for node in calls if isinstance(node, ast.Call)]
         for scope in scopes(file.tree):
+            if not any(one.lineno <= line <= (one.end_lineno or one.lineno) for one in scope for line in lines):
+                continue  # most functions have nothing to do with it
             for one in driven_loops(scope, is_loop):
                 self.drivers.setdefault(id(one.statement), []).append(one.call)
                 driven.add(id(one.call))
@@ -50,13 +54,15 @@ class Structure:
             for statement in scope:
                 entered = statement.items if isinstance(statement, ast.With | ast.AsyncWith) else []
                 driven.update(id(item.context_expr) for item in entered if file.calls.called(item.context_expr) == "checkpointing")
-        for node in ast.walk(file.tree):
+        for node in file.nodes:
             if isinstance(node, _COMPREHENSIONS):
                 driven.add(id(node.generators[0].iter))
             if isinstance(node, ast.Call) and id(node) not in driven and self._structure(node, path):
                 self.strange = f"{path}:{node.lineno} uses rv.{_named(node, file.calls)} in a way that cannot be followed"
         for part in [*self._program.parts]:
-            if part.file == path and any(self._structure(node, path) for node in within(part.node)):
+            first, last = (part.node.lineno, part.node.end_lineno or 0) if not isinstance(part.node, ast.Module) else (0, 1 << 60)
+            near = part.file == path and any(first <= line <= last for line in lines)
+            if near and any(self._structure(node, path) for node in within(part.node)):
                 self._driving_parts.add(id(part.node))
 
     def is_loop(self, node: ast.AST, path: str) -> bool:

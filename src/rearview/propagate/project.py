@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rearview.instrument.calls import parse, statements
+from rearview.instrument.calls import statements, tree_of
 from rearview.instrument.modules import Modules
 from rearview.instrument.scopes import bound_by, of_own
 from rearview.propagate.carry import carry
@@ -185,7 +185,7 @@ class _Placing:
                 if package in self._new:
                     self._files.setdefault(package, self._new[package])
             self._carried.append(module)
-            return parse(self._new[module]).body
+            return tree_of(self._new[module]).body
         if name is None or name in _bound(there) or name not in _bound(self._new[module]):
             return []
         found = carry(self._new[module], [name], there)
@@ -212,7 +212,7 @@ class _Placing:
 def _function_around(text: str, line: int) -> str:
     """The innermost function around a line."""
     try:
-        tree = parse(text)
+        tree = tree_of(text)
     except (SyntaxError, ValueError, RecursionError):
         return ""
     around = [
@@ -235,7 +235,7 @@ def _alone(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.Impo
 def _imports(text: str) -> dict[str, tuple[ast.Import | ast.ImportFrom, ast.alias]]:
     """The names that a file imports, anywhere in it."""
     found: dict[str, tuple[ast.Import | ast.ImportFrom, ast.alias]] = {}
-    for node in ast.walk(parse(text)):
+    for node in ast.walk(tree_of(text)):
         if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
                 for name in bound_by(alias):
@@ -246,7 +246,7 @@ def _imports(text: str) -> dict[str, tuple[ast.Import | ast.ImportFrom, ast.alia
 def _bound(text: str) -> set[str]:
     """What a module binds."""
     try:
-        return {name for node in of_own(parse(text)) for name in bound_by(node)}
+        return {name for node in of_own(tree_of(text)) for name in bound_by(node)}
     except (SyntaxError, ValueError, RecursionError):
         return set()
 
@@ -254,7 +254,7 @@ def _bound(text: str) -> set[str]:
 def _members(text: str) -> Iterator[str]:
     """Methods and attributes that a file gives its own classes and objects."""
     try:
-        tree = parse(text)
+        tree = tree_of(text)
     except (SyntaxError, ValueError, RecursionError):
         return
     for node in ast.walk(tree):
@@ -268,7 +268,7 @@ def _inserted(placed: Placed) -> list[ast.stmt]:
     """The statements of a placed text that are new."""
     ranges = [(placed.text.count("\n", 0, start) + 1, placed.text.count("\n", 0, end) + 1) for start, end in placed.inserted]
     found = []
-    for one in statements(parse(placed.text).body):
+    for one in statements(tree_of(placed.text).body):
         last = one.end_lineno or one.lineno
         if any(first <= one.lineno and last <= end for first, end in ranges):
             found.append(one)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from rearview.instrument.added import Added, Log, Place
-from rearview.instrument.calls import bodies, statements
+from rearview.instrument.calls import bodies, statements, tree_of
 
 _NOTHING = b"pass"
 
@@ -25,7 +25,7 @@ def narrowed(added: Added, files: dict[str, str], asked: Collection[Log]) -> tup
         others = frozenset(log.line for log in added.logs if log.file == file) - wanted
         if not others:
             continue
-        tree = ast.parse(files[file].removeprefix("\ufeff"))
+        tree = tree_of(files[file])
         places: list[Place] = []
         for number, group in groups.items():
             inside = outermost(tree, group)

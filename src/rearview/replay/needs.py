@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from rearview.instrument import foreign, needs
 from rearview.instrument.added import Place
-from rearview.instrument.calls import first_line, last_line, parse
+from rearview.instrument.calls import first_line, last_line, tree_of
 from rearview.instrument.depth import Depth
 from rearview.instrument.program import Program
 from rearview.instrument.reads import Reads, reads
@@ -50,9 +50,10 @@ def of(question: Question) -> Found:
     """Where a question's statements run."""
     files = question.statements.program()
     entry = question.run.filename if question.run.filename in files else None
-    found = needs.needs(files, replace(question.statements.added, logs=question.logs), entry)
+    program = Program(files)
+    found = needs.needs(files, replace(question.statements.added, logs=question.logs), entry, program)
     notes = []
-    every = _reads(question, files)
+    every = _reads(question, files, program)
     written = frozenset(word for log in question.logs for word in _words(log.text))
     read = frozenset().union(written, *(one.names | one.attributes for _, one in every))
     beyond = sorted(BEYOND & read)
@@ -88,7 +89,7 @@ def _outside(question: Question, files: dict[str, str], entry: str | None, every
 def _words(text: str) -> list[str]:
     """The names and attributes that stand in a statement."""
     try:
-        tree = parse(text)
+        tree = tree_of(text)
     except (SyntaxError, ValueError, RecursionError):
         return _WORD.findall(text)
     nodes = list(ast.walk(tree))
@@ -100,9 +101,8 @@ def need_of(found: Depth) -> Need:
     return Need(found.prefix, found.before, found.after, found.nested, found.suffix, found.whole)
 
 
-def _reads(question: Question, files: dict[str, str]) -> list[tuple[str | None, Reads]]:
+def _reads(question: Question, files: dict[str, str], program: Program) -> list[tuple[str | None, Reads]]:
     """What each log reads, with what was added for it: not what the logs beside it read."""
-    program = Program(files)
     logs, groups = question.statements.added.logs, question.statements.added.groups
     found = []
     for log in question.logs:
@@ -115,7 +115,7 @@ def _reads(question: Question, files: dict[str, str]) -> list[tuple[str | None, 
 def _own(text: str, place: Place, others: Collection[int]) -> list[tuple[int, int]]:
     """The lines of the statements of a group, without those that only log something else."""
     try:
-        tree = parse(text)
+        tree = tree_of(text)
     except (SyntaxError, ValueError, RecursionError):
         return [(place[0], place[2])]
     inside = narrowing.outermost(tree, place)

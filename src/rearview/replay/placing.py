@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rearview.instrument.added import Added, Changed, added_in_project
-from rearview.instrument.calls import Calls, bodies, name_given, parse, statements
+from rearview.instrument.calls import bodies, calls_of, name_given, statements, tree_of
 from rearview.instrument.modules import reachable
 from rearview.propagate.place import Refused
 from rearview.propagate.project import Spread, Statement, place_all
@@ -47,10 +47,10 @@ def _logging(path: str, text: str) -> Iterator[Wanted]:
     if "log" not in text:
         return
     try:
-        tree = parse(text)
+        tree = tree_of(text)
     except (SyntaxError, ValueError, RecursionError):
         return
-    calls = Calls(tree)
+    calls = calls_of(text)
     lines = text.splitlines()
     for statement in statements(tree.body):
         inside = {id(node) for body in bodies(statement) for one in statements(body) for node in ast.walk(one)}

@@ -138,7 +138,7 @@ class Found:
 
 def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -> Found:
     """The runs that are asked, newest first, and the others."""
-    now = Now(catalog.store, project, settings, ask.at)
+    now = Now(catalog.store, project, settings, ask.at, brief=bool(ask.names) and ask.run is None)
     if ask.probe is not None:
         now.source = VersionId(ask.probe.source)
     now.corrected = remembered(now, ask)

@@ -10,14 +10,14 @@ import hashlib
 from collections.abc import Iterator, Mapping
 
 from rearview.instrument.added import Added, Log
-from rearview.instrument.calls import parse, statements
+from rearview.instrument.calls import statements, tree_of
 from rearview.instrument.scopes import bound_by, of_own
 from rearview.replay.narrowing import outermost
 
 
 def digest(added: Added, files: Mapping[str, str], name: str | None) -> str:
     """What recognises the statements of a name (None: of a computed one). `files` are those that got statements."""
-    trees = {path: parse(text) for path, text in files.items()}
+    trees = {path: tree_of(text) for path, text in files.items()}
     found = hashlib.blake2b(digest_size=12)
     for log in added.logs:
         if log.name == name:
@@ -70,6 +70,6 @@ def _words(node: ast.AST) -> Iterator[str]:
 
 def _words_of(text: str) -> list[str]:
     try:
-        return list(_words(parse(text)))
+        return list(_words(tree_of(text)))
     except (SyntaxError, ValueError, RecursionError):
         return text.replace(".", " ").replace("(", " ").replace(")", " ").replace(",", " ").split()

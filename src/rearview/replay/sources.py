@@ -17,6 +17,7 @@ from rearview import config
 from rearview.errors import NotFound, UsageError, VersionError
 from rearview.instrument import place_at
 from rearview.instrument.added import Added, Changed, Group, Log, added, added_in_project
+from rearview.instrument.matching import surely_changed
 from rearview.instrument.modules import reachable
 from rearview.model import RunId, VersionId
 from rearview.propagate.place import Refused
@@ -131,7 +132,10 @@ class Now:
     """Not today's source, but that of a question that was asked before."""
     corrected: dict[str, list[Any]] = field(default_factory=dict)
     """Version -> file and line before which the statements stand there, as somebody said."""
+    brief: bool = False
+    """Nobody reads what is different in a version that is not today's: its statements are placed, or it is said why not."""
     _files: dict[str, bytes] = field(default_factory=dict)
+    _wanted: dict[tuple[str, ...], list[Wanted]] = field(default_factory=dict)
     _gathered: dict[str, bytes] | None = None
     _known: dict[tuple[VersionId, Notebook | None, str | None], Statements | Changed] = field(default_factory=dict)
     _texts: dict[str, str] | None = None
@@ -183,6 +187,8 @@ class Now:
         current |= {path: decoded(data) for path, data in self._all().items() if path not in recorded}
         if entries:
             _leave_other_scripts(entries, recorded, current, unchanged)
+        if self.brief and any(path in current and surely_changed(text, current[path]) for path, text in recorded.items()):
+            return Changed("statements were changed", 1)
         found = added_in_project(recorded, current)
         if isinstance(found, Changed):
             return found
@@ -208,7 +214,9 @@ class Now:
         return self._placed_in[key]
 
     def _place_in(self, version: VersionId, names: tuple[str, ...], entry: str | None) -> tuple[Statements, Spread] | Refused:
-        asked = placing.wanted(self.texts(), names)
+        if names not in self._wanted:
+            self._wanted[names] = placing.wanted(self.texts(), names)
+        asked = self._wanted[names]
         if not asked:
             return Refused(f"no statement of the source as it is now logs {', '.join(names)}")
         try:
