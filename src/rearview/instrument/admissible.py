@@ -27,8 +27,9 @@ class Admissible:
     """What may be added to one recorded file. `helpers`: modules of the project that are new too, whose functions may be called."""
 
     def __init__(
-        self, earlier: ast.Module, later: ast.Module, calls: Calls, helpers: frozenset[str] = frozenset(), taken: frozenset[str] = frozenset()
-    ) -> None:
+        self, earlier: ast.Module, later: ast.Module, calls: Calls, helpers: frozenset[str] = frozenset(),
+        taken: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
         self._earlier = earlier
         self._taken = taken
         self._calls = calls

@@ -6,6 +6,7 @@ was changed, the less likely that is, so that only a place in a function that is
 
 from __future__ import annotations
 
+from rearview.propagate.loops import Loops
 from rearview.propagate.match import Matching
 from rearview.propagate.spots import Anchor, Spot
 from rearview.propagate.tree import Node
@@ -22,6 +23,8 @@ _ONE_STATEMENT = 2
 
 def reasons(matching: Matching, spot: Spot, group: list[Node]) -> list[str]:
     """What is doubtful about a place."""
+    if _marked(matching, spot, group):
+        return []
     found = []
     if not spot.block:
         found.append("the block around it is another one")
@@ -35,6 +38,25 @@ def reasons(matching: Matching, spot: Spot, group: list[Node]) -> list[str]:
     elif (spot.before is None) != (spot.after is None) and not _hardly_changed(matching):
         found.append("it stands at the edge of its block, with a neighbour on one side only")
     return found
+
+
+def _marked(matching: Matching, spot: Spot, group: list[Node]) -> bool:
+    """Whether the program's own marks tell the place: directly in the `rv.loop` of the same name in loops of the same names, next to a
+    statement that is the same. What else was rewritten around them does not matter."""
+    loops, old_loops = Loops(matching.new), Loops(matching.old)
+    owner = group[0].owner
+    if not spot.block or owner is None or loops.name(owner) is None or loops.chain(owner) != old_loops.chain(spot.owner):
+        return False
+    if loops.name(owner) != old_loops.name(spot.owner):
+        return False
+    near = [one for one in (spot.before, spot.after) if one is not None and one.near]
+    return any(_the_same(one, loops, old_loops) for one in near) and not any(one.alike < _SAME for one in near)
+
+
+def _the_same(anchor: Anchor, loops: Loops, old_loops: Loops) -> bool:
+    """Whether a neighbour is the same statement: a log of the same name, or equal."""
+    name = loops.logged(anchor.new)
+    return anchor.new.key == anchor.old.key or (name is not None and name == old_loops.logged(anchor.old))
 
 
 def _hardly_changed(matching: Matching) -> bool:

@@ -7,15 +7,13 @@ Knows trees. Must not know which statement is to be placed. Pure.
 
 from __future__ import annotations
 
-import ast
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from itertools import pairwise
 
-from rearview.instrument.calls import Calls, name_given
 from rearview.propagate.likeness import Likeness, dice
+from rearview.propagate.loops import Loops
 from rearview.propagate.tree import File, Node
 
 ALIKE = 0.45
@@ -28,7 +26,6 @@ _STILL_ALIKE = 0.25
 """For the only block of its kind that is left over."""
 _SHORT = 3
 _WRAPPERS = ("If", "With", "For", "While", "Try")
-_REARVIEW = re.compile(r"\b(?:rv|rearview|flor)\b")
 _SAYS_ENOUGH = 14
 """Characters: a shorter statement stands in many places."""
 _LARGEST_TABLE = 30_000
@@ -72,8 +69,11 @@ class Matching:
 
     def _hint(self) -> None:
         """What is surely the same, wherever it stands."""
-        ways: list[Callable[[Node], Hashable]] = [_loop_name(self.new), _definition, _text, self._blurred]
-        old_ways: list[Callable[[Node], Hashable]] = [_loop_name(self.old), _definition, _text, self._blurred]
+        loops, old_loops = Loops(self.new), Loops(self.old)
+        ways: list[Callable[[Node], Hashable]] = [loops.here, loops.anywhere, loops.log, _definition, _text, self._blurred]
+        old_ways: list[Callable[[Node], Hashable]] = [
+            old_loops.here, old_loops.anywhere, old_loops.log, _definition, _text, self._blurred
+        ]  # fmt: skip
         for way, old_way in zip(ways, old_ways, strict=True):
             for new, old in _once_each(self.new.nodes, self.old.nodes, way, old_way):
                 if new not in self._hints and old not in self._hinted:
@@ -308,22 +308,6 @@ def _block_kind(node: Node) -> Hashable:
 
 def _definition(node: Node) -> Hashable:
     return (node.kind, node.qualified) if node.kind in ("FunctionDef", "ClassDef") else None
-
-
-def _loop_name(file: File) -> Callable[[Node], Hashable]:
-    """The name of an `rv.loop`, with the function that it is in."""
-    if not _REARVIEW.search(file.text):
-        return lambda _: None
-    calls = Calls(file.tree)
-
-    def way(node: Node) -> Hashable:
-        loop = node.syntax
-        if isinstance(loop, ast.For | ast.AsyncFor) and isinstance(loop.iter, ast.Call) and calls.called(loop.iter) == "loop":
-            name = name_given(loop.iter)
-            return (name, node.qualified) if name is not None else None
-        return None
-
-    return way
 
 
 def _once_each(
