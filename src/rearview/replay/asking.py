@@ -20,6 +20,7 @@ from rearview.record import explicit
 from rearview.replay import answering, coverage, preparing, probing, query, sandbox_scratch, together, units
 from rearview.replay.answering import Answer, Show
 from rearview.replay.preparing import Prepared
+from rearview.replay.protection import Forecasts
 from rearview.replay.query import Ask, Other, Question
 from rearview.replay.sources import At, Now
 from rearview.store import layout, probes
@@ -82,9 +83,10 @@ def look(catalog: Catalog, ask: Ask) -> Prospect:
     project = project_of(store)
     found = query.find(catalog, project, ask, config.load(project))
     prospect = Prospect(others=found.others, unknown=found.unknown, now=found.now)
+    forecasts = Forecasts(store, project)
     for question in found.questions:
         try:
-            prepared = preparing.prepare(store, project, question, ask)
+            prepared = preparing.prepare(store, project, question, ask, forecasts)
         except UsageError as problem:
             if len(found.questions) == 1:
                 raise

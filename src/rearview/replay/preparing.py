@@ -21,10 +21,11 @@ from rearview.plan.scans import Need, Plan
 from rearview.plan.timeline import ITERATION, OTHER, History
 from rearview.record import past
 from rearview.record.past import Past
-from rearview.replay import again, coverage, cut, history, inputs, interpreters, logged, lost_files, needs, notebooks, protection
+from rearview.replay import again, coverage, cut, history, inputs, interpreters, logged, lost_files, needs, notebooks
 from rearview.replay import environment as where
 from rearview.replay.conductor import Task
 from rearview.replay.pool import Program
+from rearview.replay.protection import Forecasts
 from rearview.replay.query import Ask, Question
 from rearview.store import replays
 from rearview.store.layout import Store
@@ -119,7 +120,7 @@ class Prepared:
         )  # fmt: skip
 
 
-def prepare(store: Store, project: Path, question: Question, ask: Ask) -> Prepared:
+def prepare(store: Store, project: Path, question: Question, ask: Ask, forecasts: Forecasts | None = None) -> Prepared:
     """What answering a question takes. Everything that is answered already is left out."""
     made = _base(store, project, question.run, ask)
     found = needs.of(question)
@@ -137,7 +138,7 @@ def prepare(store: Store, project: Path, question: Question, ask: Ask) -> Prepar
     made.need = coverage.left_over(need, made.history, coverage.answered(store, question).values())
     made.plan = made.on(scans.START if ask.from_start or found.from_start else scans.RESUME)
     if not made.plan.is_empty:
-        _equip(made)
+        _equip(made, forecasts or Forecasts(store, project))
     return made
 
 
@@ -158,7 +159,7 @@ def prepare_proof(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepar
     only = coverage.only(ask.only, made.history) if ask.only is not None else None
     made.need = Need(whole=True, proof=True, only=only, lost=files.names | made.cut_states)
     made.plan = made.on(scans.START if ask.from_start else scans.RESUME)
-    _equip(made)
+    _equip(made, Forecasts(store, project))
     return made
 
 
@@ -192,7 +193,7 @@ def mains_of(timeline: History) -> dict[int, str]:
     }
 
 
-def _equip(made: Prepared) -> None:
+def _equip(made: Prepared, forecasts: Forecasts) -> None:
     """Something will run: in which environment, with which inputs, protected by what. An answer that is there needs none of it."""
     known, project, store = made.known, made.project, made.store
     made.environ, said = again.environ_of(known.facts, os.environ, config.load(project, {}))
@@ -209,7 +210,7 @@ def _equip(made: Prepared) -> None:
             f"run {made.run.run} used {', '.join(where.devices_of(known.environment))}, and this machine has no GPU: add --device cpu, "
             "and its values are compared as close"
         )
-    kept = protection.forecast(store, project, folder_of(project, known.facts), written(project, known))
+    kept = forecasts.of(folder_of(project, known.facts), written(project, known))
     made.protected, made.unprotected = kept.protected, kept.unprotected
     sources = read.files(store, VersionId(str(known.version)))
     made.inputs = [one.sentence for one in inputs.changes(known, project, sources)]

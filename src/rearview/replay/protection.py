@@ -20,6 +20,21 @@ from rearview.store.layout import Store
 OVERLAY, LANDLOCK, COPIES = sandbox.OVERLAY, sandbox.LANDLOCK, sandbox.COPIES
 
 
+class Forecasts:
+    """Forecasts of one look at many runs: those that wrote the same files in the same folder are asked once."""
+
+    def __init__(self, store: Store, project: Path) -> None:
+        self._store, self._project = store, project
+        self._known: dict[tuple[Path, frozenset[str]], Protection] = {}
+
+    def of(self, cwd: Path, written: Iterable[str]) -> Protection:
+        """For a run in a folder that wrote some files. One that is not there any more needs no protection."""
+        there = frozenset(path for path in written if os.path.lexists(path))
+        if (cwd, there) not in self._known:
+            self._known[cwd, there] = forecast(self._store, self._project, cwd, sorted(there))
+        return self._known[cwd, there]
+
+
 def forecast(store: Store, project: Path, cwd: Path, written: Iterable[str] = ()) -> Protection:
     """What keeps the user's files as they are in a replay of a run that wrote these absolute paths."""
     folder = sandbox_scratch.make(store, f"forecast-{os.urandom(6).hex()}")
