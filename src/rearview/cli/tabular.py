@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 SHOWN_ROWS = 40
 """Rows of a table on the screen unless `--limit` says otherwise: the first and the last half."""
 
-_OFTEN_EMPTY = (".verdict", ".statement", ".placement")
-"""What is told of replayed values only: a column in which nothing is told is not shown."""
+_OFTEN_EMPTY = {".verdict": 2, ".placement": 6, ".statement": 10}
+"""What is told of replayed values only, each with its weight: a column in which nothing is told is not shown."""
 _SHORT = (".origin", ".verdict")
 """What is told in a word: its heading is whole, or the column is not shown."""
 _SPARE = {"projid": 9, "filename": 8, "tstamp": 7}
@@ -64,7 +64,7 @@ def show(table: Table, view: screen.Screen, limit: int | None) -> list[str]:
     shown, gap, hidden = tables.elide(rows, SHOWN_ROWS if limit is None else limit)
     columns = [_column(name, [row[k] for row in shown]) for k, name in enumerate(names)]
     to_text = _texts(names, shown)
-    used = [k for k, name in enumerate(names) if not name.endswith(_OFTEN_EMPTY) or any(row[k] is not None for row in shown)]
+    used = [k for k, name in enumerate(names) if not name.endswith(tuple(_OFTEN_EMPTY)) or any(row[k] is not None for row in shown)]
     drawn = tables.draw([columns[k] for k in used], [[to_text(k, row[k]) for k in used] for row in shown], view)
     lines = drawn.lines
     if hidden:
@@ -77,10 +77,10 @@ def _column(name: str, values: Sequence[object]) -> tables.Column:
     """A column of numbers is dropped rather than cut: half a number is another number."""
     numbers = [value for value in values if value is not None]
     right = bool(numbers) and all(isinstance(value, (int, float)) for value in numbers)
-    told = next((6 - k for k, word in enumerate(_OFTEN_EMPTY) if name.endswith(word)), 1)
+    told = next((weight for word, weight in _OFTEN_EMPTY.items() if name.endswith(word)), 1)
     weight = 0 if name == "run" else _SPARE.get(name, told)
     keep = "end" if name == "filename" else "start"
-    least = 20 if right or name == "run" else max(6, text.width(name)) if name.endswith(_SHORT) else 6
+    least = 20 if right or name == "run" or told > 2 else max(6, text.width(name)) if name.endswith(_SHORT) else 6
     return tables.Column(name, "right" if right else "left", least=least, weight=weight, keep=keep)
 
 
