@@ -45,7 +45,10 @@ class Warm:
         """What `subprocess.run` gives for `python -m rearview WORDS`."""
         server = self._started()
         names = {name: Path(self._folder.name, name) for name in ("stdin", "stdout", "stderr")}
-        names["stdin"].write_text(stdin or "", encoding="utf-8", errors="surrogateescape")
+        if stdin is None:
+            names["stdin"] = Path(os.devnull)
+        else:
+            names["stdin"].write_text(stdin, encoding="utf-8", errors="surrogateescape")
         request = {"words": list(words), "cwd": str(cwd), "env": dict(environ), **{name: str(path) for name, path in names.items()}}
         assert server.stdin is not None
         assert server.stdout is not None

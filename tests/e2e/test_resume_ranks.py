@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from tests.conftest import RunsProgram, environment
@@ -30,17 +31,22 @@ with rv.checkpointing(weights=weights):
                     time.sleep(0.01)
                 os.kill(os.getpid(), 9)
 out.close()
+open(f"ended{rank}", "w").close()
+patience = time.monotonic() + 60  # ranks that train together end together
+while len(glob.glob("ended?")) < 2 and time.monotonic() < patience:
+    time.sleep(0.01)
 print(rank, weights, random.random())
 """
 
 LAUNCH = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29513"}
 
 
-def ranks(project: Path, *words: str, env: dict[str, str]) -> list[tuple[int, str, str]]:
-    """Start two ranks and wait for both: code, output, errors of each."""
+def ranks(project: Path, *words: str, env: dict[str, str], apart_s: float = 0.0) -> list[tuple[int, str, str]]:
+    """Start two ranks, the second later, and wait for both: code, output, errors of each."""
     started = []
     for rank in (0, 1):
         told_env, pipe = environment({**env, "RANK": str(rank)}), subprocess.PIPE
+        time.sleep(apart_s * rank)
         started.append(subprocess.Popen([sys.executable, *words], cwd=project, env=told_env, text=True, stdout=pipe, stderr=pipe))
     told = [child.communicate(timeout=120) for child in started]
     return [(child.returncode, *both) for child, both in zip(started, told, strict=True)]
@@ -56,7 +62,7 @@ def test_both_ranks_end_as_if_nothing_had_happened(project: Path, cli: RunsProgr
     alone = cli("resume", "--yes")
     assert alone.returncode == 2
     assert "had 2 ranks" in alone.stderr
-    done = ranks(project, "-m", "rearview", "resume", "--yes", env=LAUNCH)
+    done = ranks(project, "-m", "rearview", "resume", "--yes", env=LAUNCH, apart_s=3.0)  # the first one is under way by then
     assert [(code, told) for code, told, _ in done] == [(0, told) for told in expected], done
     for name in ("out0.txt", "out1.txt"):
         assert (project / name).read_text() == (tmp_path / "full" / name).read_text()

@@ -77,7 +77,7 @@ def _look(run_ref: str | None, at: str | None, current_code: bool) -> tuple[RunI
         store = catalog.store
         run = catalog.run(run_ref) if run_ref is not None else _newest_unfinished(catalog)
     project = _project(store)
-    if run.status == "running":
+    if run.status == "running" and not _is_ours(store, run):
         raise UsageError(f"run {run.run} is still running{_where(store, run)}: wait for it, or end it first")
     if run.status == "finished" and not current_code:
         raise UsageError(
@@ -91,10 +91,16 @@ def _look(run_ref: str | None, at: str | None, current_code: bool) -> tuple[RunI
 def _newest_unfinished(catalog: Any) -> RunInfo:
     for limit in (_LOOKED_AT, None):
         for run in catalog.runs(limit=limit):
-            if run.status in ("killed", "failed"):
+            if run.status in ("killed", "failed") or (run.status == "running" and _is_ours(catalog.store, run)):
                 found: RunInfo = run
                 return found
     raise NotFound("no run was killed or failed: there is nothing to go on with; `rearview runs` lists them")
+
+
+def _is_ours(store: Store, run: RunInfo) -> bool:
+    """Whether another rank of this launch goes on with a run already: this one comes late."""
+    here = process.launch_of(os.environ, os.getppid())
+    return here is not None and handshake.joined(store, run.run, here.key) is not None
 
 
 def _where(store: Store, run: RunInfo) -> str:

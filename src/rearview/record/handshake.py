@@ -118,6 +118,9 @@ def last_attempt(store: Store, run: RunId) -> int:
 
 def claim(store: Store, run: RunId, launch: str | None, *, new_run: bool = False) -> Turn:
     """Take the next attempt of a run, or join the one that another rank of this launch took. Two resumes at once exclude each other."""
+    begun = None if new_run else joined(store, run, launch)
+    if begun is not None:
+        return begun
     attempt = last_attempt(store, run) + 1
     while True:
         name = f"new-{launch or os.urandom(4).hex()}" if new_run else f"a{attempt}"
@@ -137,6 +140,15 @@ def claim(store: Store, run: RunId, launch: str | None, *, new_run: bool = False
                 "wait for it, or end it first"
             )
         attempt += 1  # whoever took it died before it began
+
+
+def joined(store: Store, run: RunId, launch: str | None) -> Turn | None:
+    """The attempt that another rank of this launch has begun already: this one comes late. None if there is none."""
+    attempt = last_attempt(store, run)
+    mark = store.tmp / f"{run}-a{attempt}{MARK}"
+    if launch is None or claimed_by(mark).get("launch") != launch:
+        return None
+    return Turn(attempt, store.run(run) / "aside" / f"a{attempt}", False)
 
 
 def claimed_by(mark: Path) -> Mapping[str, Any]:

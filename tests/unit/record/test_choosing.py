@@ -169,6 +169,15 @@ def test_an_attempt_of_somebody_who_died_is_passed_over(builder: StoreBuilder) -
     assert handshake.claim(builder.store, run, None).attempt == 3
 
 
+def test_a_rank_that_comes_late_joins_the_attempt_that_is_under_way(builder: StoreBuilder) -> None:
+    run = builder.runs[0].run
+    first = handshake.claim(builder.store, run, "launch-1")
+    builder.runs[0].process(attempt=first.attempt)  # it has begun to write
+    late, other = (handshake.joined(builder.store, run, launch) for launch in ("launch-1", "launch-2"))
+    assert late is not None and (late.attempt, late.aside, late.first) == (first.attempt, first.aside, False) and other is None
+    assert handshake.claim(builder.store, run, "launch-1") == late
+
+
 def test_ranks_of_one_launch_share_an_attempt_and_its_agreement(builder: StoreBuilder) -> None:
     run = builder.runs[0].run
     first = handshake.claim(builder.store, run, "launch-1")
