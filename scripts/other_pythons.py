@@ -90,7 +90,8 @@ def main() -> int:
         print(f"python{version}: the torch-free tests; of those that start programs, share {share + 1} of {len(ready)}", flush=True)
         command = [str(inside), "-m", "pytest", "-q", "-n", options.workers, "--dist", "worksteal", "-m", "not torch and not long", *tests]
         counts = {**FEWER, "REARVIEW_TEST_SHARE": f"{share}/{len(ready)}", **os.environ}
-        worst = worst or subprocess.run(command, cwd=ROOT, env=counts).returncode
+        code = subprocess.run(command, cwd=ROOT, env=counts).returncode
+        worst = worst or code
     return worst
 
 

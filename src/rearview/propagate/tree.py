@@ -27,7 +27,7 @@ _PARTS = {
     if isinstance(kind, type) and issubclass(kind, ast.AST)
 }
 """The fields of each kind of syntax in which others can be that have names in them."""
-_SPACE = re.compile(r"\s+")
+_SPACE = re.compile(r"\\\r?\n|\\\r|\s+")
 _LAST_COMMA = re.compile(r",(?=[)\]}])")
 _KINDS: dict[type[ast.AST], str] = {
     ast.AsyncFunctionDef: "FunctionDef",

@@ -73,8 +73,8 @@ def assign(frame: FrameType, values: Mapping[str, Any]) -> None:
         namespace.clear()  # nobody else has this dict; it would keep every object alive
 
 
-CAN_UNBIND = _SNAPSHOT
-"""Whether variables of running functions can be deleted from outside: from 3.13 on they cannot."""
+CAN_UNBIND = sys.version_info < (3, 12)
+"""Whether variables of running functions can be deleted from outside. In 3.12 they become None instead, from 3.13 on they stay."""
 
 
 def unbind(frame: FrameType, names: Sequence[str]) -> None:
