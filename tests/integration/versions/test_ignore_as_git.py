@@ -44,6 +44,8 @@ patterns = st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map("".join
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example([[], ["***/a"]])
+@example([["x/***"], ["a"]])
 @example([["*", "!x/", "!b.py"], []])
 @example([["/x/**", "!/x/y/"], ["a"]])
 @example([["**/a", "x/**/c.log", "d[]]e", "z\\\\q", "sp ace/"], []])

@@ -109,11 +109,7 @@ class Memory:
             target = self.targets[memory] = Target(_size(plan, memory), _device(plan, users))
             _claim(plan, target, users, claimed)
             for number, kind in users:
-                if (
-                    kind in _ARRAYS
-                    and number in plan.pairs
-                    and _key_of(kind, plan.pairs[number])[0] != (ABSENT if target.key is None else target.key)
-                ):
+                if kind in _ARRAYS and number in plan.pairs and not _stays(plan, target, number):
                     plan.part(number)
 
     def check(self, plan: Plan) -> Iterator[str]:
@@ -139,6 +135,15 @@ class Memory:
                 job.read_into(memory, memory_at(bounce.data_ptr(), target.nbytes))
                 torch.empty(0, dtype=torch.uint8, device=target.device).set_(target.storage, 0, (target.nbytes,), (1,)).copy_(bounce)
         job.read_all(wanted)
+
+
+def _stays(plan: Plan, target: Target, number: int) -> bool:
+    """Whether a live array looks at the place in the memory that it is to look at: an array cannot be pointed elsewhere."""
+    live = plan.pairs[number]
+    if target.key is None or _array_memory(live)[0] != target.key:
+        return False
+    offset = plan.plain(plan.nodes[number][1][6])
+    return live.size == 0 or int(live.__array_interface__["data"][0]) == target.address + offset
 
 
 def _size(plan: Plan, memory: int) -> int:
