@@ -40,11 +40,15 @@ class RunsProgram(Protocol):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One profile for property tests that set no counts of their own: no deadlines (timings are never asserted)."""
+    """One profile for property tests that set no counts of their own: no deadlines (timings are never asserted).
+
+    A change is tried with the same examples each time, so that it is the change that fails; `make long` goes looking for new ones.
+    """
     if importlib.util.find_spec("hypothesis"):
         from hypothesis import settings
 
-        settings.register_profile("house", deadline=None, max_examples=1000 if os.environ.get("REARVIEW_TEST_LONG") else 100)
+        long = bool(os.environ.get("REARVIEW_TEST_LONG"))
+        settings.register_profile("house", deadline=None, max_examples=1000 if long else 100, derandomize=not long)
         settings.load_profile("house")
 
 

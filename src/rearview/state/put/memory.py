@@ -143,7 +143,7 @@ def _stays(plan: Plan, target: Target, number: int) -> bool:
     if target.key is None or _array_memory(live)[0] != target.key:
         return False
     offset = plan.plain(plan.nodes[number][1][6])
-    return live.size == 0 or int(live.__array_interface__["data"][0]) == target.address + offset
+    return bool(live.size == 0 or int(live.__array_interface__["data"][0]) == target.address + offset)
 
 
 def _size(plan: Plan, memory: int) -> int:
