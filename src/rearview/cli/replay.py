@@ -108,6 +108,8 @@ def _nothing_to_run(prospect: Any, as_json: bool) -> int:
     if as_json:
         output.write("rearview.replayed/1", answers=_before(prospect), **replay_page.prospect_as_json(prospect))
     asking.remember(prospect)
+    if not prospect.answered and not prospect.unanswered and not as_json:
+        screen.note("rearview: nothing was asked yet: add a log statement and `rearview replay` it")  # only --missing comes here
     partly = _partly(prospect)
     return partly if prospect.answered else EXIT_NOTHING_MATCHED
 

@@ -15,7 +15,7 @@ from rearview.instrument.calls import check
 from rearview.instrument.scopes import bound_by, read
 from rearview.propagate.names import Scopes
 from rearview.propagate.needs import binds, constant, fills
-from rearview.propagate.place import Placed, Refused
+from rearview.propagate.place import Placed, Refused, both
 from rearview.propagate.splice import Insertion, splice, whole
 from rearview.propagate.tree import File, Node
 
@@ -41,12 +41,9 @@ def carry(new: str, names: Collection[str], old: str) -> Placed | Refused:
     def size(x):
         return math.sqrt(x)
     """
-    files = []
-    for text, whose in ((new, "the new version"), (old, "this version")):
-        try:
-            files.append(File(text))
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
-            return Refused(f"{whose} cannot be read as Python: {getattr(problem, 'msg', problem)}")
+    files = both(new, old)
+    if isinstance(files, Refused):
+        return files
     try:
         return _Carrying(*files).result(names)
     except RecursionError:

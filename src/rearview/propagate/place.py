@@ -64,12 +64,9 @@ def propagate(new: str, line: int, end: int | None, old: str, after: int | None 
         b = f(i)
         log(b)
     """
-    files = []
-    for text, whose in ((new, "the new version"), (old, "this version")):
-        try:
-            files.append(File(text))
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
-            return Refused(f"{whose} cannot be read as Python: {getattr(problem, 'msg', problem)}")
+    files = both(new, old)
+    if isinstance(files, Refused):
+        return files
     group = _group(files[0], line, end)
     if not group:
         return Refused(f"there is no statement on line {line} of the new version")
@@ -77,6 +74,17 @@ def propagate(new: str, line: int, end: int | None, old: str, after: int | None 
         return _Placing(files[0], files[1], group).result(after)
     except RecursionError:
         return Refused("its statements are nested too deeply to be compared")
+
+
+def both(new: str, old: str) -> tuple[File, File] | Refused:
+    """Two versions of a file, or which of them is none."""
+    files = []
+    for text, whose in ((new, "the new version"), (old, "this version")):
+        try:
+            files.append(File(text))
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
+            return Refused(f"{whose} cannot be read as Python: {getattr(problem, 'msg', problem)}")
+    return files[0], files[1]
 
 
 def _group(file: File, line: int, end: int | None) -> list[Node]:

@@ -131,7 +131,7 @@ class Now:
     source: VersionId | None = None
     """Not today's source, but that of a question that was asked before."""
     corrected: dict[str, list[Any]] = field(default_factory=dict)
-    """Version -> file and line before which the statements stand there, as somebody said."""
+    """Version -> file and line behind whose statement the statements stand there, as somebody said."""
     brief: bool = False
     """Nobody reads what is different in a version that is not today's: its statements are placed, or it is said why not."""
     _files: dict[str, bytes] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from typing import Any
 
 from rearview.store import atomic
 from rearview.store.layout import Store
-from rearview.store.replays import decode, encode
+from rearview.store.replays import decode, encode, moment
 
 SCHEMA = "rearview.probe/1"
 
@@ -33,15 +33,12 @@ class Probe:
     cannot: dict[str, str] = field(default_factory=dict)
     """Version -> why it cannot take them."""
     corrected: dict[str, list[Any]] = field(default_factory=dict)
-    """Version -> file and line before which they stand, as somebody said."""
+    """Version -> file and line behind whose statement they stand, as somebody said."""
 
     @property
     def when(self) -> dt.datetime | None:
         """When it was asked first."""
-        try:
-            return dt.datetime.fromisoformat(self.created)
-        except ValueError:
-            return None
+        return moment(self.created)
 
 
 def id_of(names: Iterable[str], statements: Iterable[str]) -> str:

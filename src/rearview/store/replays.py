@@ -81,10 +81,15 @@ class Replay:
 
     @property
     def when(self) -> dt.datetime | None:
-        try:
-            return dt.datetime.fromisoformat(self.created)
-        except ValueError:
-            return None
+        return moment(self.created)
+
+
+def moment(text: str) -> dt.datetime | None:
+    """A time as these files have it; None if it is none."""
+    try:
+        return dt.datetime.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def _site_in_words(site: dict[str, Any]) -> str:
