@@ -51,7 +51,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     cannot go there. Shows the plan first: what runs, from which checkpoints, how long it will take; then asks. Values are proved against
     the record and fill the rows of the run itself.
 
-    Exit code: 0 answered, 1 diverged or answered in part, 3 nothing matched, 4 a statement raised, 130 interrupted.
+    Exit code: 0 answered, 1 diverged or answered in part, 3 nothing matched, 4 a statement raised in the one run, 130 interrupted.
     """
     if given["forget"]:
         ctx.exit(_forget(given["names"], given["run_ref"]))
@@ -211,8 +211,11 @@ def _offer(given: dict[str, Any]) -> Any:
 
 def code_of(answers: Any) -> int:
     """The exit code of answers."""
-    if any(one.failed for one in answers):
+    if len(answers) == 1 and answers[0].failed:
         return EXIT_USER_CODE_RAISED
+    failed = sum(1 for one in answers if one.failed)
+    if failed:  # the others are answered
+        screen.note(f"rearview: the statement raised in {failed} of {text.count(len(answers), 'run')}")
     bad = any(one.judgement.verdict == "divergent" or not one.complete or one.never_came for one in answers)
     return EXIT_DIFFERENCES if bad else EXIT_OK
 

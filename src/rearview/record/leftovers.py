@@ -13,6 +13,7 @@ from pathlib import Path
 from rearview.model import RunId
 from rearview.record import handshake
 from rearview.record.reserve import PREFIX
+from rearview.store import atomic
 from rearview.store.layout import Store
 
 
@@ -34,19 +35,10 @@ def clean(store: Store) -> list[Path]:
 
 def _is_free(path: Path) -> bool:
     """Whether nobody holds a reserve."""
-    import fcntl
-
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return not atomic.is_held(path)
     except OSError:
         return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
-    return True
 
 
 def _is_over(store: Store, mark: Path) -> bool:

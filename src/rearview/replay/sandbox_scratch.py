@@ -70,21 +70,12 @@ def _all(store: Store) -> Iterator[Path]:
 
 
 def _is_dead(folder: Path) -> bool:
-    import fcntl
-
     try:
-        fd = os.open(folder / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        return not atomic.is_held(folder / _LOCK)
     except FileNotFoundError:
         return time.time() - folder.stat().st_mtime > _WITHOUT_LOCK_S
     except OSError:
         return False  # another user's
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
-    return True
 
 
 def remove(folder: Path) -> bool:

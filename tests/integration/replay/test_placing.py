@@ -133,3 +133,24 @@ def test_a_place_by_hand_is_remembered(story: Story) -> None:
     story.cli("replay", "--forget", "zero")
     story.cli("replay", "zero", "--yes")
     assert [values[0][1] for values in story.rows(story.project, "zero").values()] == ["0" * 16], "where it goes was forgotten"
+
+
+def test_a_version_in_which_it_raises_takes_no_answer_from_the_others(tmp_path: Path) -> None:
+    text = """\
+import rearview as rv
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(1, 4)):
+        for k in rv.loop("step", range(2)):
+            pass
+        rv.log("epoch_twice", 2 * epoch)
+"""
+    story = Story(tmp_path, {"train.py": text}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    later = text.replace("range(1, 4)", "range(0, 3)")
+    (story.project / "train.py").write_text(later)
+    story.record()
+    (story.project / "train.py").write_text(later + '        rv.log("inverse", 1 / epoch)\n')
+    done = story.cli("replay", "inverse", "--yes", check=False)
+    assert done.returncode == 1 and "raised in 1 of 2 runs" in done.stderr and "ZeroDivisionError" in done.stderr + done.stdout
+    rows = story.rows(story.project, "inverse")
+    assert [values[-1][1] for (_, path, _, _), values in rows.items() if path == "epoch=3"] == ["555555555555d53f"]
