@@ -21,14 +21,13 @@ import rearview as rv
 
 random.seed(5)
 weights = [0.0]
-pause = float(os.environ.get("PAUSE", "0"))
 with rv.checkpointing(weights=weights):
     for epoch in rv.loop("epoch", range(10)):
         for step in rv.loop("step", range(4)):
             weights[0] += random.random()
             rv.log("loss", weights[0])
             rv.log("inner", weights[0] * 3)  #?
-            time.sleep(pause)
+            time.sleep(float(os.environ.get("PAUSE", "0")))
         rv.log("outer", weights[0] / 7)  #?
 rv.log("final", weights[0])
 """
@@ -66,8 +65,8 @@ def _until(story: Story, iterations: int) -> list[Path]:
 
 
 def test_an_interrupted_replay_goes_on(tmp_path: Path) -> None:
-    story = _story(tmp_path)
-    begun = _begin(story, "inner")
+    story = _story(tmp_path, PAUSE="0.02")  # so that running again what is there would cost more than a restore
+    begun = _begin(story, "inner", "--workers", "1")
     _until(story, 2)
     begun.send_signal(signal.SIGINT)
     said, _ = begun.communicate(timeout=60)
@@ -293,7 +292,7 @@ def test_a_run_that_was_killed_after_its_loops_or_without_any(tmp_path: Path) ->
 def test_a_worker_that_fails_where_the_record_did_not_is_no_answer(tmp_path: Path) -> None:
     fails = "import os\nif os.environ.get('BROKEN'): raise OSError('no disk')\n"
     raises = "            if epoch == 7 and step == 2: raise ValueError('nan')"
-    text = fails + PROGRAM.replace("time.sleep(pause)", f"time.sleep(pause)\n{raises}")
+    text = fails + PROGRAM.replace('        rv.log("outer"', f'{raises}\n        rv.log("outer"')
     story = Story(tmp_path, {"train.py": text}, env={"REARVIEW_EVERY": "1"})
     assert story.record(check=False).returncode == 1
     story.env = {"REARVIEW_EVERY": "1", "BROKEN": "1"}
