@@ -29,7 +29,6 @@ from rearview.store.packs.chunks import CHUNK_BYTES, digest
 SECOND_ROOM = 64 << 20
 """The second part of a checkpoint may take this much beside the first."""
 _MARGIN = 256 << 20
-_SAMPLE = 4096
 _COMPARED_WHOLE = 64 << 20
 """So much is compared byte by byte with the first part of a checkpoint: a few milliseconds."""
 _FOLLOWS_S = 0.05
@@ -175,10 +174,7 @@ class Materializer:
             return k in first.expected or k in first.same_as
         if buffer.address == 0:
             return False
-        if whole:
-            return staging.same(buffer, staged)
-        live = buffer.memory()
-        return bool(live[::_SAMPLE].tobytes() == staged[::_SAMPLE].tobytes() and live[-64:] == staged[-64:])
+        return staging.same(buffer, staged) if whole else staging.alike(buffer, staged)
 
     @staticmethod
     def _fits(size_bytes: int) -> bool:

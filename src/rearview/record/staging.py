@@ -1,20 +1,25 @@
 """Memory that a state is copied into while the training waits: page-aligned, kept from checkpoint to checkpoint.
 
-Knows buffers and memory, nothing of files. The copy is torch's own where torch is loaded (all its threads, without the interpreter's
-lock), else a plain one.
+Knows buffers and memory, nothing of files. The copy is the C library's, which goes past the caches where much is copied: half the time of
+torch's own. Threads help with it if the program lets torch have several.
 """
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import ctypes
 import functools
 import mmap
 import os
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
+
+from rearview.state.take import tensors
 
 PAGE = mmap.PAGESIZE
 SMALL = 64 << 10
@@ -25,6 +30,13 @@ _GROWTH = 4
 _TOUCHED = 32 << 20
 """At once: the program is not kept from its own memory for long."""
 _LARGE = 1 << 20
+_PIECE = 16 << 20
+"""Copied at once: in that time nobody waits long for whoever copies the last one."""
+_WORTH_HELP = 4 * _PIECE
+_MOST_THREADS = 4
+"""More of them wait for the memory, not for a core."""
+_SAMPLE = 4096
+_WORD = 8
 _POPULATE_WRITE = 23
 
 
@@ -134,10 +146,9 @@ def copy(buffers: Sequence[Buffer], arena: Arena) -> list[memoryview]:
     offsets, total = layout([buffer.nbytes for buffer in buffers])
     room = arena.room(total)
     base = arena.address()
-    torch = sys.modules.get("torch")
-    several_threads = torch is not None and torch.get_num_threads() > 1
-    memcpy, quick_memcpy = _of_c("memcpy"), _of_c("memcpy", held=True)
+    quick_memcpy = _of_c("memcpy", held=True)
     views = []
+    pieces: deque[Piece] = deque()
     for buffer, at in zip(buffers, offsets, strict=True):
         size, address = buffer.nbytes, buffer.address
         view = room[at : at + size]
@@ -146,13 +157,55 @@ def copy(buffers: Sequence[Buffer], arena: Arena) -> list[memoryview]:
             continue
         if address and size < _LARGE:
             quick_memcpy(base + at, address, size)
-        elif address and not several_threads:
-            memcpy(base + at, address, size)
-        elif torch is not None and (source := buffer.tensor()) is not None:
+        elif address:
+            pieces.extend(_pieces(base + at, address, size))
+        elif sys.modules.get("torch") is not None and (source := buffer.tensor()) is not None:
             arena.tensor()[at : at + size].copy_(source)
         else:
             view[:] = buffer.memory()
+    _copy_together(pieces)
     return views
+
+
+Piece = tuple[int, int, int]
+"""To where, from where, how much."""
+
+
+def _pieces(to: int, source: int, size: int) -> Iterator[Piece]:
+    return ((to + start, source + start, min(_PIECE, size - start)) for start in range(0, size, _PIECE))
+
+
+def _copy_together(pieces: deque[Piece]) -> None:
+    """Copy all pieces. Helpers take what is left; one that gets no core in time finds nothing, and nobody waits for it."""
+    memcpy = _of_c("memcpy")
+
+    def take(at_work: threading.Lock) -> None:
+        while pieces:
+            with at_work:
+                try:
+                    piece = pieces.popleft()
+                except IndexError:  # another was quicker
+                    return
+                memcpy(*piece)
+
+    helpers = [threading.Lock() for _ in range(_helpers(sum(size for _, _, size in pieces)))]
+    try:
+        for helper in helpers:
+            with contextlib.suppress(RuntimeError):  # the interpreter ends, or there are too many threads
+                _thread.start_new_thread(take, (helper,))
+        take(threading.Lock())
+    finally:  # an interrupt: the memory is the program's again
+        pieces.clear()
+        for helper in helpers:
+            with helper:
+                pass
+
+
+def _helpers(size_bytes: int) -> int:
+    torch = sys.modules.get("torch")
+    if torch is None or size_bytes < _WORTH_HELP or not hasattr(torch, "get_num_threads"):
+        return 0
+    return min(int(torch.get_num_threads()), _MOST_THREADS) - 1
 
 
 def same(buffer: Buffer, copied: memoryview) -> bool:
@@ -163,6 +216,20 @@ def same(buffer: Buffer, copied: memoryview) -> bool:
     if size == 0:
         return True
     return bool(_of_c("memcmp", held=size < _LARGE)(buffer.address or _address(buffer.memory()), _address(copied), size) == 0)
+
+
+def alike(buffer: Buffer, copied: memoryview) -> bool:
+    """The same by a sample: a word of each page, and the end."""
+    live = buffer.memory()
+    if live.nbytes != copied.nbytes or live[-_SAMPLE:].tobytes() != copied[-_SAMPLE:].tobytes():
+        return False
+    words = live.nbytes // _SAMPLE * _SAMPLE
+    torch = tensors.loaded()
+    if torch is None or not words:
+        return live[::_SAMPLE].tobytes() == copied[::_SAMPLE].tobytes()
+    with tensors.quiet():
+        ours, theirs = (torch.frombuffer(view[:words], dtype=torch.int64)[:: _SAMPLE // _WORD] for view in (live, copied))
+        return bool(torch.equal(ours, theirs))
 
 
 def _address(view: memoryview) -> int:
