@@ -64,7 +64,7 @@ def read(store: Store, ident: str) -> Probe | None:
         given: dict[str, Any] = {key: value for key, value in facts.items() if key in known}
         given.update({key: tuple(given[key]) for key in ("names", "statements")})
         return Probe(**given)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
