@@ -88,11 +88,15 @@ def _replay(given: dict[str, Any]) -> int:
         return EXIT_OK
     asking.remember(prospect)
     answers, interrupted = replay_watch.all_of(runnable, prospect.workers, _offer(given), given["as_json"], view)
+    asking.learn(prospect, answers)
     if given["as_json"]:
         facts = replay_page.prospect_as_json(prospect)
         told = [*(replay_page.answer_as_json(one) for one in answers), *_before(prospect)]
         output.write("rearview.replayed/1", answers=told, **facts)
-    return EXIT_INTERRUPTED if interrupted else code_of(answers) or _partly(prospect)
+    if interrupted:
+        return EXIT_INTERRUPTED
+    partly = _partly(prospect, answers)
+    return code_of(answers) or partly
 
 
 def _look_only(prospect: Any, given: dict[str, Any], view: screen.Screen) -> None:
@@ -154,18 +158,23 @@ def _ask_about(prospect: Any) -> None:
     for one in replay_versions.of(prospect.unsure):
         for line in replay_versions.question_to_ask(one):
             screen.note(line)
-        if click.confirm("Is that its place?", default=False, err=True):
+        said = click.prompt("Is that its place? (q: ask no more)", type=click.Choice(["y", "n", "q"]), default="n", err=True)
+        if said == "q":
+            return
+        if said == "y":
             prospect.to_run += one.runs
             prospect.unsure = [prepared for prepared in prospect.unsure if prepared not in one.runs]
 
 
-def _partly(prospect: Any) -> int:
+def _partly(prospect: Any, answers: Any = ()) -> int:
     """Say how much of what was asked has no answer, and the exit code for that."""
-    left = len(prospect.unanswered)
+    left = len(prospect.unanswered) + sum(1 for one in answers if one.unanswered is not None)
+    asked = len(prospect.unanswered) + len(prospect.to_run) + len(prospect.answered)
     if not left:
         return EXIT_OK
-    asked = left + len(prospect.to_run) + len(prospect.answered)
-    screen.note(f"rearview: {left} of {text.count(asked, 'run')} cannot be answered; the plan says why")
+    if prospect.unanswered or asked > 1:
+        why = "the plan says why" if not answers else "it is said above why"
+        screen.note(f"rearview: {left} of {text.count(asked, 'run')} {'is' if left == 1 else 'are'} not answered; {why}")
     return EXIT_DIFFERENCES
 
 
@@ -213,9 +222,6 @@ def code_of(answers: Any) -> int:
     """The exit code of answers."""
     if len(answers) == 1 and answers[0].failed:
         return EXIT_USER_CODE_RAISED
-    failed = sum(1 for one in answers if one.failed)
-    if failed:  # the others are answered
-        screen.note(f"rearview: the statement raised in {failed} of {text.count(len(answers), 'run')}")
     bad = any(one.judgement.verdict == "divergent" or not one.complete or one.never_came for one in answers)
     return EXIT_DIFFERENCES if bad else EXIT_OK
 

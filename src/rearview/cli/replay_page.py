@@ -10,7 +10,7 @@ from rearview.plan import scans
 from rearview.plan.cost import Seconds
 from rearview.plan.partition import makespan
 from rearview.plan.scans import Plan
-from rearview.replay.answering import Answer
+from rearview.replay.answering import Answer, raised
 from rearview.replay.asking import UNSURE, Prospect
 from rearview.replay.compare import Difference
 from rearview.replay.preparing import Prepared
@@ -197,7 +197,9 @@ def result(answer: Answer, view: screen.Screen) -> list[str]:
         return [f"{run[:8]}: interrupted before anything was finished"]
     proved = answer.prepared.question is None and (answer.comparison.records or answer.comparison.states)
     if answer.lost and not answer.rows and not proved:
-        said = [f"{run[:8]}: nothing is answered, a worker failed", *(f"  {text.escape(one)}" for one in (*answer.lost, *answer.notes))]
+        failed = raised(answer.output) or "a worker failed"
+        said = [f"{run[:8]}: nothing is answered, {failed}", *(f"  {one}" for one in (*answer.lost, *answer.notes))]
+        said = [text.escape(one) for one in said]
         return said if judged.verdict != "divergent" else [*said, *(f"  {text.escape(one)}" for one in judged.why)]
     if answer.lost:
         verdict = f"{verdict} as far as it came"
@@ -213,8 +215,9 @@ def result(answer: Answer, view: screen.Screen) -> list[str]:
     if first is not None:
         where = f" at {first.path}" if first.path else ""
         lines.append(f"  first difference{where}: {text.escape(_difference(first))}")
+    whose = [one for one in (answer.replay.why if answer.replay is not None else ()) if one not in judged.why]
     lines += names
-    lines += [f"  {text.escape(one)}" for one in why]
+    lines += [f"  {text.escape(one)}" for one in (*why, *whose)]
     if judged.volatile:
         lines.append(f"  volatile: {', '.join(dict.fromkeys(text.escape(root_in_words(name)) for name in judged.volatile))}")
     return lines + [f"  {text.escape(one)}" for one in (*answer.lost, *answer.notes)]

@@ -29,6 +29,7 @@ from rearview.versions import read
 
 _MOST_MEASURED = 200
 _NOT_THERE = ("NameError", "UnboundLocalError", "AttributeError", "KeyError", "RuntimeError: HistoryNotKept")
+_NO_LIBRARY = ("ModuleNotFoundError", "ImportError")
 Show = Callable[[Shown], None]
 
 
@@ -65,6 +66,17 @@ class Answer:
         return not (self.interrupted or self.failed or self.lost)
 
     @property
+    def unanswered(self) -> str | None:
+        """Why it gives no value that can be trusted; None if it does."""
+        if self.failed:
+            return f"the statement raised {self.failed[0].get('error') or 'an exception'}"
+        if self.lost:
+            return f"it could not be run again: {raised(self.output) or self.lost[0]}"
+        if self.never_came:
+            return "the run ended before it came to the statement"
+        return "its replay diverged from the record" if self.judgement.verdict == "divergent" else None
+
+    @property
     def never_came(self) -> bool:
         """Whether the run ended, by an exception or a signal, before it came to the statement: nothing is answered."""
         cut_short = self.prepared.run.status in ("failed", "killed")
@@ -81,6 +93,19 @@ class Answer:
     def statement_changes_run(self) -> bool:
         """Whether it is the statement itself that made the replay differ."""
         return any("the added statement changes the run" in why for why in self.judgement.why)
+
+
+def raised(printed: str) -> str | None:
+    """What a program raised that ended by it, from what it printed last.
+
+    >>> raised("Traceback (most recent call last):\\n  File ...\\nModuleNotFoundError: No module named 'gone'\\n")
+    "ModuleNotFoundError: No module named 'gone': install it again"
+    """
+    _, found, rest = printed.rpartition("Traceback (most recent call last):")
+    lines = [line for line in rest.splitlines() if line and not line.startswith(" ")]
+    if not found or not lines:
+        return None
+    return f"{lines[0]}: install it again" if lines[0].startswith(_NO_LIBRARY) else lines[0]
 
 
 def carry_out(prepared: Prepared, show: Show | None = None, slots: Slots | None = None) -> Answer:

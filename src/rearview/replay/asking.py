@@ -17,7 +17,7 @@ from rearview.errors import NotFound, RearviewError, UsageError
 from rearview.model import VersionId
 from rearview.plan.scans import Plan
 from rearview.record import explicit
-from rearview.replay import answering, coverage, preparing, probing, query, sandbox_scratch, together, units
+from rearview.replay import answering, coverage, notebooks, preparing, probing, query, sandbox_scratch, together, units
 from rearview.replay.answering import Answer, Show
 from rearview.replay.preparing import Prepared
 from rearview.replay.protection import Forecasts
@@ -25,6 +25,7 @@ from rearview.replay.query import Ask, Other, Question
 from rearview.replay.sources import At, Now
 from rearview.store import layout, probes
 from rearview.store.layout import Store
+from rearview.store.probes import Probe
 
 if TYPE_CHECKING:
     from rearview.catalog.catalog import Catalog
@@ -48,6 +49,10 @@ class Prospect:
     """Runs of versions in which the place of a statement is not certain: they are run if somebody says so."""
     now: Now | None = None
     """The source in which the statements stand."""
+    probe: Probe | None = None
+    """The question, if it was asked before."""
+    parts: list[Prospect] = field(default_factory=list)
+    """Of several questions that were asked before, what each comes to."""
 
     @property
     def unanswered(self) -> list[Other]:
@@ -82,7 +87,7 @@ def look(catalog: Catalog, ask: Ask) -> Prospect:
     sandbox_scratch.clean(store)
     project = project_of(store)
     found = query.find(catalog, project, ask, config.load(project))
-    prospect = Prospect(others=found.others, unknown=found.unknown, now=found.now)
+    prospect = Prospect(others=found.others, unknown=found.unknown, now=found.now, probe=ask.probe)
     forecasts = Forecasts(store, project)
     for question in found.questions:
         try:
@@ -119,12 +124,42 @@ def _alone(prepared: Prepared) -> Prepared:
 
 def remember(prospect: Prospect) -> None:
     """Keep the question: `rearview probes` lists it, and it can be asked of runs that come later."""
+    for part in prospect.parts:
+        remember(part)
     every = [*_questions(prospect.to_run), *prospect.answered, *_questions(prospect.unsure)]
-    if prospect.now is None or not every:
-        return
     cannot = {str(one.version): one.why for one in prospect.others if one.version is not None}
-    names = tuple(dict.fromkeys(name for one in every for name in one.names))
-    probing.remember(prospect.now, names, VersionId(str(every[0].run.version)), cannot, [str(one.run.version) for one in every])
+    taken = [str(one.run.version) for one in every]
+    now = prospect.now
+    if now is None:
+        return
+    if prospect.probe is not None:
+        probing.update(now, prospect.probe, cannot, taken)
+    elif every:
+        names = tuple(dict.fromkeys(name for one in every for name in one.names))
+        prospect.probe = probing.remember(now, names, VersionId(taken[0]), cannot, taken, _cells(now, every))
+
+
+def learn(prospect: Prospect, answers: Sequence[Answer]) -> None:
+    """Keep which versions could not be run again, and why."""
+    for part in prospect.parts:
+        learn(part, answers)
+    if prospect.now is None or prospect.probe is None:
+        return
+    mine = [one for one in answers if one.prepared.question is not None and set(one.prepared.question.names) & set(prospect.probe.names)]
+    cannot = {str(one.prepared.run.version): why for one in mine if (why := one.unanswered) is not None and not one.interrupted}
+    taken = [str(one.prepared.run.version) for one in mine if one.unanswered is None]
+    known = probes.read(prospect.now.store, prospect.probe.id)
+    if known is not None and (cannot or taken):
+        probing.update(prospect.now, known, cannot, taken)
+
+
+def _cells(now: Now, every: Sequence[Question]) -> list[str]:
+    """The cells of the notebook that the question stands in, if it is about one."""
+    for one in every:
+        notebook = query.notebook_of(one.run)
+        if notebook is not None:
+            return now.cells_of(notebook, notebooks.executed(now.store, notebook.run, VersionId(str(one.run.version))))
+    return []
 
 
 def missing(catalog: Catalog, ask: Ask) -> Prospect:
@@ -135,8 +170,9 @@ def missing(catalog: Catalog, ask: Ask) -> Prospect:
             continue
         try:
             one = look(catalog, replace(ask, names=probe.names, probe=probe))
-        except NotFound:
+        except NotFound:  # no run is asked at all
             continue
+        prospect.parts.append(one)
         prospect.to_run += one.to_run
         prospect.answered += one.answered
         prospect.unsure += one.unsure
@@ -190,14 +226,16 @@ def replay(
     with Catalog(here, timeout_s=config.load(here.project)["query_timeout"]) as catalog:
         prospect = look(catalog, ask) if not missing_only else missing(catalog, ask)
     remember(prospect)
+    answers: list[Answer] = []
     for first in together.carry_out(prospect.to_run, prospect.workers):
-        answer = higher(first, lambda *_: False)
+        answers.append(answer := higher(first, lambda *_: False))
         for sentence in complaints(answer):
             sys.stderr.write(f"rearview: {sentence}\n")
         if answer.interrupted:
             raise KeyboardInterrupt
         if answer.failed and len(prospect.to_run) == 1:
             raise StatementFailed(answer.failed[0])
+    learn(prospect, answers)
     for one in prospect.unanswered:
         sys.stderr.write(f"rearview: run {one.run} (version {str(one.version)[:8]}) is not answered: {one.why}\n")
     return list(names) or prospect.names

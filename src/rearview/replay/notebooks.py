@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rearview.errors import RearviewError
+from rearview.errors import NotFound, RearviewError
 from rearview.instrument.cells import Cell, Matched, match
 from rearview.model import RunId, VersionId
 from rearview.plan.timeline import History
 from rearview.record import past, source
 from rearview.record.past import facts_in, is_main
-from rearview.replay import cells, history
+from rearview.replay import cells, history, joined
 from rearview.store import runs
 from rearview.store.journal import parts_of
 from rearview.store.layout import Store
@@ -29,6 +29,8 @@ from rearview.versions import read
 KINDS = ("notebook", "interactive")
 """How runs were started that executed cells."""
 SUFFIX = ".ipynb"
+_ASKED = cells.FOLDER + "asked.ipynb"
+"""Where a kept question has the cells that it stood in."""
 _KERNEL_S = 0.4
 """IPython and a shell of it, measured."""
 _MOST_BYTES = 200_000_000
@@ -41,16 +43,19 @@ def executed(store: Store, run: RunId, version: VersionId) -> dict[int, str]:
 
     A kernel that was killed has no time to put its last cells into the version: its journal has them.
     """
-    found: dict[int, str] = {}
-    for path in read.files(store, version):
-        number = cells.number_of(path)
-        if number is not None:
-            found[number] = read.source(store, version, path).decode("utf-8", "surrogateescape")
+    found = in_version(store, version)
     for name, part in parts_of(store.run(run)):
         if is_main(name.writer):
             for fact in facts_in(part, "cell"):
                 found.setdefault(int(fact["index"]), str(fact["source"]))
     return dict(sorted(found.items()))
+
+
+def in_version(store: Store, version: VersionId) -> dict[int, str]:
+    """Number -> text of every cell that a version has."""
+    numbers = {cells.number_of(path): path for path in read.files(store, version)}
+    found = {number: path for number, path in numbers.items() if number is not None}
+    return {number: read.source(store, version, found[number]).decode("utf-8", "surrogateescape") for number in sorted(found)}
 
 
 def first_of(store: Store, run: RunId) -> int:
@@ -117,8 +122,13 @@ def files_of(texts: Mapping[int, str]) -> dict[str, str]:
     return {source.cell_path(number): text for number, text in texts.items()}
 
 
-def now(project: Path, filename: str, then: Mapping[int, str]) -> tuple[Matched, str | None]:
-    """Executed cells, as Python, as they are in the notebook now, and the path of that; None: there is no such notebook."""
+def now(project: Path, filename: str, then: Mapping[int, str], instead: Sequence[Cell] | None = None) -> tuple[Matched, str | None]:
+    """Executed cells, as Python, as they are in the notebook now, and the path of that; None: there is no such notebook.
+
+    `instead` are the cells of a notebook as it was.
+    """
+    if instead is not None:
+        return match(then, instead), filename
     since = _since(then)
     best, name = match(then, [], since), None
     for path in _notebooks(project, filename):
@@ -128,6 +138,32 @@ def now(project: Path, filename: str, then: Mapping[int, str]) -> tuple[Matched,
             if name == filename:
                 break
     return best, name
+
+
+def today(project: Path, filename: str, then: Mapping[int, str]) -> list[str]:
+    """The cells of the notebook that a run executed earlier cells of: its own if it is known, else the one most like it."""
+    best, most = list[str](), 0.0
+    for path in _notebooks(project, filename):
+        found = [cell.text for cell in read_cells(path)]
+        if found and os.path.relpath(path, project) == filename:
+            return found
+        if (alike := joined.likeness(found, then.values())) > most:
+            best, most = found, alike
+    return best
+
+
+def kept(store: Store, version: VersionId) -> list[Cell]:
+    """The cells that stand with a question that was asked."""
+    try:
+        return _cells_in(read.source(store, version, _ASKED))
+    except NotFound:
+        return []
+
+
+def keeping(texts: Sequence[str]) -> dict[str, bytes]:
+    """Cells as a file of the version that a question is kept in; without what they displayed."""
+    listed = [{"cell_type": "code", "source": text} for text in texts]
+    return {_ASKED: json.dumps({"cells": listed}).encode("utf-8", "surrogatepass")} if listed else {}
 
 
 def read_cells(path: Path) -> list[Cell]:
@@ -142,8 +178,15 @@ def read_cells(path: Path) -> list[Cell]:
 @lru_cache(maxsize=1000)
 def _read_cells(path: Path, mtime_ns: int, size_bytes: int) -> list[Cell]:  # noqa: ARG001 (what recognises the file)
     try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        return _cells_in(path.read_bytes())
+    except OSError:
+        return []
+
+
+def _cells_in(data: bytes) -> list[Cell]:
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
         return []
     found = []
     listed = content.get("cells") if isinstance(content, dict) else None

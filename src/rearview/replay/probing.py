@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rearview.errors import VersionError
 from rearview.model import VersionId
-from rearview.replay import placing
+from rearview.replay import joined, notebooks, placing
 from rearview.replay.sources import Now
 from rearview.store import probes, replays
 from rearview.store.layout import Store
@@ -20,26 +20,41 @@ if TYPE_CHECKING:
     from rearview.catalog.runs import RunInfo
 
 
-def remember(now: Now, names: Sequence[str], version: VersionId, cannot: dict[str, str], taken: Iterable[str]) -> Probe | None:
-    """Keep a question: its statements and the source they stand in. `taken` are the versions that took them."""
-    asked = placing.wanted(now.texts(), names)
+def remember(
+    now: Now, names: Sequence[str], version: VersionId, cannot: dict[str, str], taken: Iterable[str], cells: Sequence[str] = ()
+) -> Probe | None:
+    """Keep a question: its statements and the source they stand in. `taken` are the versions that took them, `cells` the notebook's."""
+    texts = {**now.texts(), **({joined.PATH: joined.join(dict(enumerate(cells, 1))).text} if cells else {})}
+    asked = placing.wanted(texts, names)
     if not asked:
-        return None  # cells of a notebook: they are asked in it
+        return None  # cells that were never saved: they are asked where they are
     ident = probes.id_of(names, [one.text for one in asked])
     before = probes.read(now.store, ident)
-    known = {one: why for one, why in (before.cannot if before is not None else {}).items() if one not in set(taken)}
     try:
-        source = probed.derive(now.store, version, _changed(now, version))
+        source = probed.derive(now.store, version, {**_changed(now, version), **notebooks.keeping(cells)})
     except VersionError:
         return None  # the disk is full: the values matter more
     probe = Probe(
         id=ident, created=before.created if before is not None else dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        names=tuple(names), statements=tuple(one.text for one in asked), source=source, cannot={**known, **cannot},
+        names=tuple(names), statements=tuple(one.text for one in asked), source=source, cannot=_cannot(before, cannot, taken),
         corrected={**(before.corrected if before is not None else {}), **now.corrected},
     )  # fmt: skip
     if probe != before:
         probes.write(now.store, probe)
     return probe
+
+
+def update(now: Now, probe: Probe, cannot: dict[str, str], taken: Iterable[str]) -> None:
+    """Keep what was learned when a question was asked again."""
+    known = replace(probe, cannot=_cannot(probe, cannot, taken), corrected={**probe.corrected, **now.corrected})
+    if known != probe:
+        probes.write(now.store, known)
+
+
+def _cannot(before: Probe | None, cannot: dict[str, str], taken: Iterable[str]) -> dict[str, str]:
+    """Why versions cannot take a question, by now."""
+    took = set(taken)
+    return {one: why for one, why in (before.cannot if before is not None else {}).items() if one not in took} | cannot
 
 
 def _changed(now: Now, version: VersionId) -> dict[str, bytes]:

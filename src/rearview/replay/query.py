@@ -20,7 +20,8 @@ from rearview.instrument.modules import reachable
 from rearview.model import RunId, VersionId
 from rearview.propagate.place import Refused
 from rearview.propagate.project import Site
-from rearview.replay import notebooks
+from rearview.replay import cells, notebooks
+from rearview.replay.elsewhere import Elsewhere
 from rearview.replay.sources import At, Notebook, Now, Statements
 from rearview.store import probes
 from rearview.store.probes import Probe
@@ -123,6 +124,8 @@ class _Elsewhere:
 
     run: RunInfo
     changed: Changed
+    partly: Question | None = None
+    """What can be asked of it as it is: of a notebook, what was added to cells that are otherwise as they were."""
 
 
 @dataclass(slots=True)
@@ -172,14 +175,19 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
         else:
             _sort(found, one, scripts)
     virtual = names or tuple(dict.fromkeys(name for one in found.questions for name in one.names))
+    placing = Elsewhere(now)
     for other in elsewhere:
-        _sort(found, _placed(now, other, virtual), scripts)
+        one = _placed(placing, other, virtual)
+        _sort(found, one, scripts)
+        if isinstance(one, Other) and other.partly is not None:
+            _sort(found, other.partly, scripts)
     order = {run.run: at for at, run in enumerate(chosen)}
     found.questions.sort(key=lambda one: order[one.run.run])
     asked = {name for one in found.questions for name in one.names}
     computed = any(one.computed for one in found.questions)
     found.unknown = [name for name in names if name not in asked and not computed]
-    _refuse_if_nothing(found, names)
+    if ask.probe is None:
+        _refuse_if_nothing(found, names)
     return found
 
 
@@ -238,25 +246,23 @@ def _sort(found: Found, one: Question | Other, scripts: set[str]) -> None:
         found.questions.append(one)
 
 
-def _placed(now: Now, one: _Elsewhere, names: tuple[str, ...]) -> Question | Other:
+def _placed(elsewhere: Elsewhere, one: _Elsewhere, names: tuple[str, ...]) -> Question | Other:
     """A run of another version, with the statements in its own source."""
     run, version = one.run, VersionId(str(one.run.version))
     if not names:
         return Other(run.run, f"it ran another version of the source ({one.changed}): name what is to be asked of it")
-    if run.how in notebooks.KINDS:
-        return Other(run.run, f"it ran another version of its cells ({one.changed})", version)
     own = [name for name in names if name in run.last]
     wanted = tuple(name for name in names if name not in own)
     if not wanted:
         return Other(run.run, f"it logged {', '.join(own)} itself")
-    placed = now.placed_in(version, wanted, run.filename if run.how in _FILES else None)
+    placed = elsewhere.placed_in(version, wanted, run.filename if run.how in _FILES else None, notebook_of(run))
     if isinstance(placed, Refused):
         return Other(run.run, placed.why, version)
-    statements, spread = placed
+    statements, sites = placed
     logs = tuple(log for log in statements.added.logs if log.name in wanted or log.name is None)
     if not logs:
         return Other(run.run, "the statement is there already, and was never come to")
-    return Question(run, *statements.only(logs), spread.sites)
+    return Question(run, *statements.only(logs), sites)
 
 
 def _other_script(question: Question, scripts: set[str]) -> Other | None:
@@ -285,19 +291,29 @@ def _question(now: Now, run: RunInfo, names: Sequence[str]) -> Question | Other 
         return Other(run.run, "it is still running: wait for its end")
     if run.version is None:
         return Other(run.run, "its source was not recorded")
-    executed = Notebook(run.run, run.filename) if run.how in notebooks.KINDS else None
+    executed = notebook_of(run)
     statements = now.against(VersionId(run.version), executed, run.filename if run.how in _FILES else None)
     if isinstance(statements, Changed):
         return _Elsewhere(run, statements)
     logs = _asked(statements, run, names)
+    if executed is not None and not logs and now.at is not None and cells.number_of(now.at.file) is not None:
+        return Other(run.run, f"it executed no cell {now.at.file}: `rearview code {run.run}` shows those it did")
+    question = Question(run, *statements.only(logs)) if logs else None
+    if executed is not None and not {name for name in names if name not in run.last} <= {log.name for log in logs}:
+        return _Elsewhere(run, Changed("what was added to its cells logs something else", 1), question)
     if not statements.added.logs and executed is not None:
         return Other(run.run, "no log statement was added to its cells: add the one you wish you had, and save the notebook")
     if not statements.added.logs:
         return Other(run.run, _NOTHING_ADDED)
-    if not logs:
+    if question is None:
         missing = f"no added statement logs {', '.join(names)}" if names else "it recorded every name that the added statements log"
         return Other(run.run, missing)
-    return Question(run, *statements.only(logs))
+    return question
+
+
+def notebook_of(run: RunInfo) -> Notebook | None:
+    """The cells that a run executed, if it did."""
+    return Notebook(run.run, run.filename) if run.how in notebooks.KINDS else None
 
 
 def _asked(statements: Statements, run: RunInfo, names: Sequence[str]) -> tuple[Log, ...]:

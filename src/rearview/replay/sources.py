@@ -17,14 +17,12 @@ from rearview import config
 from rearview.errors import NotFound, UsageError, VersionError
 from rearview.instrument import place_at
 from rearview.instrument.added import Added, Changed, Group, Log, added, added_in_project
+from rearview.instrument.cells import Cell
 from rearview.instrument.matching import surely_changed
 from rearview.instrument.modules import reachable
 from rearview.model import RunId, VersionId
-from rearview.propagate.place import Refused
-from rearview.propagate.project import Spread
 from rearview.record import source
-from rearview.replay import cells, narrowing, notebooks, placing, recognising
-from rearview.replay.placing import Settled, Wanted
+from rearview.replay import cells, narrowing, notebooks, recognising
 from rearview.store.layout import Store
 from rearview.versions import read
 from rearview.versions.gather import gather
@@ -135,11 +133,9 @@ class Now:
     brief: bool = False
     """Nobody reads what is different in a version that is not today's: its statements are placed, or it is said why not."""
     _files: dict[str, bytes] = field(default_factory=dict)
-    _wanted: dict[tuple[str, ...], list[Wanted]] = field(default_factory=dict)
     _gathered: dict[str, bytes] | None = None
     _known: dict[tuple[VersionId, Notebook | None, str | None], Statements | Changed] = field(default_factory=dict)
     _texts: dict[str, str] | None = None
-    _placed_in: dict[tuple[VersionId, tuple[str, ...], str | None], tuple[Statements, Spread] | Refused] = field(default_factory=dict)
 
     def against(self, version: VersionId, notebook: Notebook | None = None, entry: str | None = None) -> Statements | Changed:
         """What was added to a version, or what else is different. Asked once for each version; for each run of a notebook.
@@ -176,7 +172,7 @@ class Now:
             entries = list(then)
         found = self._added(version, recorded, current, unchanged, entries)
         if notebook is not None and isinstance(found, Statements):
-            found = _since(found, notebooks.first_of(self.store, notebook.run))
+            found = since(found, notebooks.first_of(self.store, notebook.run))
         return gone if gone is not None and isinstance(found, Statements) and not found.added.logs else found
 
     def _added(
@@ -206,54 +202,11 @@ class Now:
             self._texts = {path: decoded(data) for path, data in self.files().items()}
         return self._texts
 
-    def placed_in(self, version: VersionId, names: tuple[str, ...], entry: str | None) -> tuple[Statements, Spread] | Refused:
-        """The statements that log some names placed into another version. Done once for each version."""
-        key = version, names, entry
-        if key not in self._placed_in:
-            self._placed_in[key] = self._place_in(version, names, entry)
-        return self._placed_in[key]
-
-    def _place_in(self, version: VersionId, names: tuple[str, ...], entry: str | None) -> tuple[Statements, Spread] | Refused:
-        if names not in self._wanted:
-            self._wanted[names] = placing.wanted(self.texts(), names)
-        asked = self._wanted[names]
-        if not asked:
-            return Refused(f"no statement of the source as it is now logs {', '.join(names)}")
-        try:
-            data = {
-                path: read.source(self.store, version, path)
-                for path in read.files(self.store, version) if path.endswith(".py") and not path.startswith(_NOT_HERE)
-            }  # fmt: skip
-        except (NotFound, VersionError) as problem:
-            return Refused(f"its source cannot be read: {problem}")
-        then = {path: decoded(one) for path, one in data.items()}
-        found = self._settled(version, asked, then, entry)
-        if isinstance(found, Refused):
-            return found
-        files = {path: encoded(text, data.get(path, b"")) for path, text in (found.added.files or {}).items()}
-        return Statements(version, found.added, files, {path: one for path, one in data.items() if path not in files}), found.spread
-
-    def _settled(self, version: VersionId, asked: list[Wanted], then: dict[str, str], entry: str | None) -> Settled | Refused:
-        """By hand where somebody said so; as in a version that somebody corrected, where the own way is not certain."""
-        said = self.corrected.get(version)
-        if said is not None:
-            return placing.settle(asked, self.texts(), then, entry, (str(said[0]), int(said[1])))
-        found = placing.settle(asked, self.texts(), then, entry)
-        if isinstance(found, Refused) or not found.spread.certain:
-            for like in self.corrected:
-                alike = self._as_in(VersionId(like), asked, then, entry)
-                if isinstance(alike, Settled) and alike.spread.certain:
-                    return alike
-        return found
-
-    def _as_in(self, like: VersionId, asked: list[Wanted], then: dict[str, str], entry: str | None) -> Settled | Refused:
-        """Placed as somebody placed them in another version."""
-        names = tuple(name for one in asked for name in one.names if name is not None)
-        corrected = self.placed_in(like, names, entry)
-        if isinstance(corrected, Refused):
-            return corrected
-        texts = corrected[0].program()
-        return placing.settle(placing.wanted(texts, names), texts, then, entry)
+    def cells_of(self, notebook: Notebook, executed: Mapping[int, str]) -> list[str]:
+        """The cells of a run's notebook as they are now, as Python; none if there is no such notebook."""
+        if self.source is not None:
+            return [cell.text for cell in self._kept()]
+        return notebooks.today(self.project, notebook.filename, executed)
 
     # -- files ----------------------------------------------------------------------------------------------------------------
 
@@ -280,11 +233,15 @@ class Now:
         """The executed cells as they were, and as they are in the notebook now; one that is in none."""
         raw = notebooks.executed(self.store, notebook.run, version)
         then = {number: cells.as_python(text) for number, text in raw.items()}
-        matched, name = notebooks.now(self.project, notebook.filename, then)
+        matched, name = notebooks.now(self.project, notebook.filename, then, None if self.source is None else self._kept())
         where = f"in {name}" if name is not None else "in a notebook of the project"
         gone = [Changed(f"cell [{one}] is not {where} as it was executed", 1, source.cell_path(one)) for one in matched.gone[-1:]]
         now = {path: self._placed(path, text) for path, text in notebooks.files_of(matched.texts).items()}
         return notebooks.files_of(then), now, gone[0] if gone else None
+
+    def _kept(self) -> list[Cell]:
+        """The cells that a question stood in that was asked before."""
+        return notebooks.kept(self.store, self.source) if self.source is not None else []
 
     def _placed(self, path: str, text: str) -> str:
         """What was no file, with what was placed in it."""
@@ -299,8 +256,7 @@ class Now:
     def _all(self) -> dict[str, bytes]:
         """Every Python file that a version taken now would have."""
         if self._gathered is None and self.source is not None:
-            paths = [path for path in read.files(self.store, self.source) if path.endswith(".py") and not path.startswith(_NOT_HERE)]
-            self._gathered = {path: read.source(self.store, self.source, path) for path in paths}
+            self._gathered = python_of(self.store, self.source)
         if self._gathered is None:
             found: dict[str, bytes] = {}
 
@@ -325,7 +281,13 @@ class Now:
                 raise UsageError(f"there is no file {self.at.file}: --at takes FILE:LINE of a file of this project")
 
 
-def _since(found: Statements, first: int) -> Statements:
+def python_of(store: Store, version: VersionId) -> dict[str, bytes]:
+    """The Python files of a version; cells are none."""
+    paths = [path for path in read.files(store, version) if path.endswith(".py") and not path.startswith(_NOT_HERE)]
+    return {path: read.source(store, version, path) for path in paths}
+
+
+def since(found: Statements, first: int) -> Statements:
     """Without the log statements in cells that had run before the run began. What they define may be called later."""
     logs = tuple(log for log in found.added.logs if log.function or (cells.number_of(log.file) or first) >= first)
     return replace(found, added=replace(found.added, logs=logs))

@@ -1,0 +1,109 @@
+"""One statement asked of every version of a notebook: cells renamed in, edited, split, moved, executed again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.replay.hindsight import Story, recorded_text
+
+pytest.importorskip("jupyter_client.manager")
+pytest.importorskip("ipykernel")
+
+from tests.integration.replay.test_notebooks import Session, save
+
+IMPORTS = "import random\nimport rearview as rv\nimport shared\nrandom.seed(3)\n"
+STEP = """def step(value, x):
+    change = 0.1 * x
+    rv.log("change", change) #?
+    return value + change
+"""
+TRAIN = """w = 0.5
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        for i in rv.loop("step", range(2)):
+            w = step(w, random.random())
+        rv.log("w", w)
+        rv.log("far", abs(w - 3)) #?
+        shared.look(w)
+"""
+END = """best = -w
+rv.log("best", best)
+"""
+RENAMED = TRAIN.replace("w = 0.5", "weight = 0.25").replace("w = step(w,", "weight = step(weight,").replace('"w", w)', '"w", weight)')
+RENAMED = RENAMED.replace("abs(w - 3)", "abs(weight - 3)").replace("look(w)", "look(weight)")
+SPLIT = ["w = 0.75\n", TRAIN.removeprefix("w = 0.5\n").replace("range(3)", "range(4)")]
+SHARED = """import rearview as rv #?
+
+
+def look(x):
+    y = 2 * x
+    rv.log("looked", y) #?
+    return y
+"""
+LATER = SHARED + "\n\ndef unused():\n    return 0\n"
+VERSIONS: dict[str, tuple[str, list[str], Sequence[int]]] = {
+    "first": (SHARED, [IMPORTS, STEP.replace("0.1", "0.3"), TRAIN, END, STEP, "1 / 0\n", "no Python (\n"], [0, 1, 5, 6, 4, 2, 3]),
+    "renamed": (SHARED, [IMPORTS, STEP, RENAMED, END.replace("-w", "-weight")], [0, 1, 2, 3]),
+    "moved": (LATER, [IMPORTS, *SPLIT, STEP, END], [0, 3, 1, 2, 4]),
+    "latest": (LATER, [IMPORTS, SPLIT[0], STEP, SPLIT[1].replace("range(4)", "range(2)"), END], range(5)),
+}
+"""Of each version a module, cells, and the order in which they were executed."""
+FAILING = ("1 / 0\n", "no Python (\n")
+NAMES = ("far", "change", "looked")
+
+
+def _execute(project: Path, scratch: Path, texts: Sequence[str], order: Sequence[int], shared: str) -> None:
+    project.mkdir(exist_ok=True)
+    (project / "shared.py").write_text(shared)
+    with Session(project, scratch) as session:
+        for number in order:
+            session.execute(texts[number])
+
+
+def _truth(story: Story) -> list[list[Any]]:
+    """What the statements log, as scripts of the same cells."""
+    project = story.folder / "truth"
+    for shared, texts, order in VERSIONS.values():
+        (project / "shared.py").write_text(shared)
+        (project / "cells.py").write_text("".join(texts[number] for number in order if texts[number] not in FAILING))
+        story.run(project, ["cells.py"], check=True)
+    return _values(story, project)
+
+
+def _values(story: Story, project: Path) -> list[list[Any]]:
+    """What the runs have, by the order in which they were recorded."""
+    runs = json.loads(story.run(project, ["-m", "rearview", "runs", "--json"], check=True).stdout)["runs"]
+    found = []
+    for run in runs:
+        query = f"select path, value_name, ordinal, value_float from logs where run = '{run['run']}' and value_name in {NAMES}"
+        rows = json.loads(story.run(project, ["-m", "rearview", "sql", query, "--json"], check=True).stdout)["rows"]
+        found.append(sorted((row["path"], row["value_name"], row["ordinal"], row["value_float"]) for row in rows))
+    return found
+
+
+def test_every_version_of_a_notebook_answers(tmp_path: Path) -> None:
+    story = Story(tmp_path, {})
+    (tmp_path / "truth").mkdir()
+    for shared, texts, order in VERSIONS.values():
+        _execute(story.project, tmp_path, [recorded_text(text) for text in texts], order, recorded_text(shared))
+    save(story.project, VERSIONS["latest"][1])
+    (story.project / "shared.py").write_text(VERSIONS["latest"][0])
+    plan = story.cli("replay", *NAMES, "--dry-run", "--json")
+    assert json.loads(plan.stdout)["others"] == []
+    placed = [one["placed"] for one in json.loads(plan.stdout)["plans"]]
+    assert [{site["file"] for site in sites} for sites in placed[2:]] == [
+        {"cells/0002.py", "cells/0003.py", "shared.py"}, {"cells/0005.py", "cells/0006.py", "shared.py"}
+    ]  # fmt: skip
+    done = story.cli("replay", *NAMES, "--yes", check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert _values(story, story.project) == _truth(story)
+    assert "answered already" in story.cli("replay", *NAMES, "--yes").stdout
+    (probe,) = json.loads(story.cli("probes", "--json").stdout)["probes"]
+    assert (probe["answered"], probe["left"]) == (4, 0)
+    (story.project / "train.ipynb").unlink()
+    assert "answered already" in story.cli("replay", "--missing", "--yes").stdout, "the cells are kept with the question"
