@@ -294,5 +294,5 @@ def _site(file: str, placed: Placed, brought: Sequence[str]) -> Site:
     before = lines[first - 2].strip() if first >= 2 else ""
     after = lines[last].strip() if placed.lines and last < len(lines) else ""
     carried = (*placed.carried, *brought)
-    helpers = tuple(one for one in carried if one.startswith(_DEFINES) or one.endswith(".py"))
+    helpers = tuple(one.removesuffix(":") for one in carried if one.startswith(_DEFINES) or one.endswith(".py"))
     return Site(file, placed.lines, before, after, placed.certain, placed.why, dict(placed.renamed), carried, helpers)
