@@ -7,7 +7,6 @@ place in its source. The others are listed with the reason.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from rearview.catalog.catalog import Catalog
     from rearview.catalog.runs import RunInfo
 
-_WORD = re.compile(r"[^\W\d]\w*")
 _FILES = ("script", "module")
 """Kinds of runs whose program began with a file."""
 _NOTHING_ADDED = "no log statement was added to its source since it ran"
@@ -151,7 +149,7 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
         wanted = {one.run for one in catalog.runs(where=ask.where)}
         chosen = [one for one in chosen if one.run in wanted]
     if not chosen:
-        what = f" {ask.where}: {_values(catalog.runs(), ask.where)}" if ask.where else ": `rearview runs` lists them"
+        what = f" {ask.where}: {_values(catalog, ask.where)}" if ask.where else ": `rearview runs` lists them"
         raise NotFound("no run matched" + what)
     names = tuple(dict.fromkeys((*ask.names, *([ask.at.name] if ask.at is not None else ()))))
     scripts = {one.filename for one in (chosen if ask.where is None else catalog.runs())} if ask.run is None else set()
@@ -198,16 +196,13 @@ def _refuse_unreadable(changed: Changed) -> None:
         raise UsageError(f"{changed.file}, line {changed.line}, cannot be read as Python: {said}; correct it and ask again")
 
 
-def _values(runs: Sequence[RunInfo], clause: str) -> str:
+def _values(catalog: Catalog, clause: str) -> str:
     """What the names of a clause are in the runs that there are."""
-    said = []
-    for name in dict.fromkeys(_WORD.findall(clause)):
-        facts = ({**run.last, **run.args, "tstamp": run.tstamp, "filename": run.filename, "name": run.name}.get(name) for run in runs)
-        values = list(dict.fromkeys(str(value) for value in facts if value is not None))
-        if values:
-            some = ", ".join(values[:5])
-            said.append(f"{name} is {some}{f' and {len(values) - 5} others' if len(values) > 5 else ''} in the {len(runs)} runs there are")
-    return "; ".join(said) or "`rearview runs` lists them"
+    from rearview.catalog.asking.there import values_there
+
+    runs = catalog.runs()
+    said = values_there(catalog.sql, clause, runs)
+    return f"{'; '.join(said)} (in the {len(runs)} runs there are)" if said else "`rearview runs` lists them"
 
 
 def remembered(now: Now, ask: Ask) -> dict[str, list[Any]]:

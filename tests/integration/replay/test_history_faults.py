@@ -158,3 +158,35 @@ def test_uncertain_places_are_asked_about_one_by_one(history: Story) -> None:
     assert code == 1 and shown.count("Is that its place?") == 3 and "1 of 2 runs is not answered" in shown, shown
     assert "+ rv.log" in shown and "a statement next to it was changed" in shown
     assert list(_values(history)) == ["unsure"], "the newest is asked about first"
+
+
+@pytest.mark.parametrize(
+    ("clause", "runs"),
+    [
+        ("max(total) >= 5", {"now"}),
+        ("total = 4 and epoch = 1", {"plain", "none", "library"}),
+        ("max(total) is null and status = 'finished'", {"unsure", "unsure too"}),
+        ("name in ('plain', 'now') and tstamp >= '2020-01-01'", {"plain", "now"}),
+        ("count(total) = 2 and filename = 'train.py' and name <> 'library'", {"plain", "none", "now"}),
+    ],
+)
+def test_choosing(history: Story, clause: str, runs: set[str]) -> None:
+    plan = json.loads(history.cli("replay", "score", "--where", clause, "--dry-run", "--json").stdout)
+    names = {one["run"]: one["name"] for one in json.loads(history.cli("runs", "--json").stdout)["runs"]}
+    assert {names[one["run"]] for one in (*plan["plans"], *plan["unsure"])} == runs
+
+
+@pytest.mark.parametrize(
+    ("clause", "told"),
+    [
+        ("max(total) > 100", "max(total) is 4, 5"),
+        ("epoch = 7 and total > 0", "epoch is 0, 1; total is 2, 2.5, 4, 5"),
+        ("count(total) > 9", "count(total) is 2"),
+        ("name = 'total'", "name is now, unsure too, unsure, library, none and another"),
+        ("status = 'failed' or tstamp < '2020-01-01'", "status is finished; tstamp is 20"),
+    ],
+)
+def test_a_clause_that_matches_nothing_tells_what_there_is(history: Story, clause: str, told: str) -> None:
+    none = history.cli("replay", "score", "--where", clause, "--dry-run", check=False)
+    assert none.returncode == 3 and f"no run matched {clause}: {told}" in none.stderr, none.stderr
+    assert "in the 6 runs there are" in none.stderr
