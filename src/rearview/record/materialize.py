@@ -277,7 +277,6 @@ class Materializer:
     def _entries(self, job: Job, packer: Packer) -> tuple[list[Buffer], list[list[ChunkRef]]]:
         entries, every = [], []
         captured = job.captured
-        wheres = captured.places.several(captured.buffer_nodes)
         spans = visible.of_buffers(captured.tree)
         for k, buffer in enumerate(captured.buffers):
             entry: Buffer | None = None
@@ -297,7 +296,7 @@ class Materializer:
             if entry is None:
                 constant = k in job.expected or buffer.constant_hint
                 chunks = tuple(ref.digest.hex() for ref in refs)
-                entry = Buffer(buffer.nbytes, buffer_digest(refs), constant, wheres[k], chunks)
+                entry = Buffer(buffer.nbytes, buffer_digest(refs), constant, "", chunks)  # the tree knows where it is
             every.append(refs)
             entries.append(entry)
         return entries, every

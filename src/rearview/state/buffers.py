@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any
+
+from rearview.state.places import Places
 
 
 def memory_at(address: int, nbytes: int) -> memoryview:
@@ -22,7 +24,7 @@ def memory_at(address: int, nbytes: int) -> memoryview:
 class LiveBuffer:
     """One allocation that the captured state needs the bytes of."""
 
-    __slots__ = ("_place", "address", "constant_hint", "key", "nbytes", "owner", "private", "storage", "uncounted", "version")
+    __slots__ = ("_node", "_places", "address", "constant_hint", "key", "nbytes", "owner", "private", "storage", "uncounted", "version")
 
     def __init__(
         self,
@@ -30,7 +32,8 @@ class LiveBuffer:
         nbytes: int,
         owner: object,
         address: int,
-        place: Callable[[], str],
+        places: Places,
+        node: int,
         storage: Any = None,
         private: bool = False,
     ) -> None:
@@ -51,7 +54,8 @@ class LiveBuffer:
         """NumPy has it too: what is written through an array, torch does not count."""
         self.constant_hint = False
         """Nothing is expected to change it (frozen parameters, read-only arrays): a hint that has to be proved."""
-        self._place = place
+        self._places = places
+        self._node = node
 
     def release(self) -> None:
         """Let go of the memory: it has been copied."""
@@ -61,7 +65,7 @@ class LiveBuffer:
     @property
     def where(self) -> str:
         """A readable path, such as `opt.state[net.fc.weight]['exp_avg']`."""
-        return self._place()
+        return self._places.of(self._node)
 
     def memory(self) -> memoryview:
         """The bytes themselves, not a copy; only where the processor can read them."""

@@ -8,12 +8,13 @@ memory that no tensor shows (`visible`): whoever gives the digests of buffers le
 from __future__ import annotations
 
 import hashlib
+import itertools
 import struct
 from collections.abc import Callable, Iterable, Sequence
 
 from rearview.state import visible
 from rearview.state.take.tensors import HISTORY, RETAINS_GRAD
-from rearview.state.tree import RootKey, Tree, is_atom
+from rearview.state.tree import KINDS, RootKey, Tree, is_atom
 
 _F64 = struct.Struct("<d")
 _CANONICAL: dict[str, Callable[[list[int]], list[int]]] = {
@@ -27,6 +28,7 @@ _CANONICAL: dict[str, Callable[[list[int]], list[int]]] = {
 """Kinds of which not everything counts."""
 _FLAGS = ~(HISTORY | RETAINS_GRAD)
 _MEMORY = ("buffer", "small")
+_LINES = {kind: b"\n" + kind.encode() for kind in KINDS}
 _UNORDERED = ("set", "frozenset")
 _SET_ITEMS_AT = 2
 
@@ -48,46 +50,50 @@ class _Digests:
         self._buffers = buffer_digests
         self._seen = visible.ranges(tree)
         self._atoms: dict[int, bytes] = {}
-        self._owned: dict[int, bytes] = {}
-        """Nodes that a root had before: what the others call them."""
+        self._called: dict[int, bytes] = {}
+        """How nodes are called in the root that is looked at: atoms by what they are, others by their number in it."""
+        self._owned: dict[int, tuple[bytes, int]] = {}
+        """Nodes that a root had before: its name, and their number there."""
 
     def of(self, root: int, name: bytes) -> str:
         """The digest of a root that owns what it reaches first."""
-        digest, numbers = self._walk(root, self._owned)
-        self._owned.update((node, b"@%s:%d" % (name, number)) for node, number in numbers.items())
+        digest, nodes = self._walk(root, self._called, self._owned)
+        for node in nodes:
+            del self._called[node]
+        self._owned.update(zip(nodes, zip(itertools.repeat(name), itertools.count()), strict=False))
         return digest
 
-    def _walk(self, root: int, owned: dict[int, bytes]) -> tuple[str, dict[int, int]]:
+    def _walk(self, root: int, called: dict[int, bytes], owned: dict[int, tuple[bytes, int]]) -> tuple[str, list[int]]:
+        """The digest of what a node reaches, and that in its order. `called` learns what is met."""
         nodes = self._tree.nodes
-        out: list[bytes] = [self._token(root) if is_atom(nodes[root][0]) else owned.get(root, b"")]
-        numbers: dict[int, int] = {}
         queue: list[int] = []
-        if out[0] == b"":
-            numbers[root] = 0
-            queue.append(root)
+        first = called.get(root) or self._meet(root, called, owned, queue)
+        out = [] if queue else [first]
         for node in queue:
             kind, payload = nodes[node]
             if kind in _MEMORY:
                 out.append(b"\nbuffer " + self._memory(node))
                 continue
-            out.append(b"\n" + kind.encode())
+            out.append(_LINES[kind])
             if kind == "tensor":  # whether it had a history is no part of its value
                 out.append(b" %d" % (nodes[payload[3]][1] & _FLAGS))
             children = self._sorted(payload) if kind in _UNORDERED else _CANONICAL[kind](payload) if kind in _CANONICAL else payload
             for child in children:
-                token = self._atoms.get(child) or owned.get(child)
-                if token is None:
-                    child_kind = nodes[child][0]
-                    if child_kind not in _MEMORY and is_atom(child_kind):
-                        token = self._token(child)
-                    else:
-                        number = numbers.get(child)
-                        if number is None:
-                            number = numbers[child] = len(numbers)
-                            queue.append(child)
-                        token = b" #%d" % number
-                out.append(token)
-        return hashlib.blake2b(b"".join(out), digest_size=16).hexdigest(), numbers
+                token = called.get(child)
+                out.append(self._meet(child, called, owned, queue) if token is None else token)
+        return hashlib.blake2b(b"".join(out), digest_size=16).hexdigest(), queue
+
+    def _meet(self, node: int, called: dict[int, bytes], owned: dict[int, tuple[bytes, int]], queue: list[int]) -> bytes:
+        """What a node is called from now on that was not met yet; if it is nobody's, it is walked as well."""
+        kind = self._tree.nodes[node][0]
+        if kind not in _MEMORY and is_atom(kind):
+            token = called[node] = self._token(node)
+        elif node in owned:
+            return b"@%s:%d" % owned[node]
+        else:
+            token = called[node] = b" #%d" % len(queue)
+            queue.append(node)
+        return token
 
     def _memory(self, node: int) -> bytes:
         """What memory counts with: what is seen of it."""
@@ -101,7 +107,7 @@ class _Digests:
         """The elements of a set by what they are: the order in which a set gives them out means nothing."""
         nodes = self._tree.nodes
         items = list(dict.fromkeys(payload[_SET_ITEMS_AT:]))  # one may be named twice: how a set is filled (`take/sets`)
-        keys = {item: self._token(item) if is_atom(nodes[item][0]) else self._walk(item, {})[0].encode() for item in items}
+        keys = {item: self._token(item) if is_atom(nodes[item][0]) else self._walk(item, {}, {})[0].encode() for item in items}
         return [*payload[:_SET_ITEMS_AT], *sorted(items, key=lambda item: keys[item])]
 
     def _token(self, atom: int) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from rearview.state.tree import NONE, Node, RootKey
 
@@ -37,24 +36,6 @@ class Places:
     def of(self, number: int) -> str:
         """The path along which a node was met first."""
         return _MODULE_PARTS.sub(r".\1", self._path(number, 0))
-
-    def several(self, numbers: Iterable[int]) -> list[str]:
-        """The paths of many nodes of a tree that is whole: what they have in common is found once."""
-        known: dict[int, str] = {root: root_text(key) for key, root in reversed(self._roots.items())}
-        return [_MODULE_PARTS.sub(r".\1", self._path_from(number, known)) for number in numbers]
-
-    def _path_from(self, number: int, known: dict[int, str]) -> str:
-        way = []
-        while number not in known and self._parents[number] != NONE:
-            way.append(number)
-            number = self._parents[number]
-        path = known.setdefault(number, "?")
-        if len(way) > _DEEPEST:
-            return self._path(way[0], 0)
-        for child in reversed(way):
-            path = known[child] = path + self._label(number, child, 0)
-            number = child
-        return path
 
     def root_of(self, number: int) -> int:
         """The node of the root from which a node was met first."""

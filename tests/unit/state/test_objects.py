@@ -540,3 +540,33 @@ def test_locks_that_nobody_holds_are_no_state() -> None:
     assert anew["jobs"].get(timeout=1) == 1
     with anew["lock"], anew["again"]:
         pass
+
+
+class Bag:
+    """Any attributes."""
+
+
+class Name(str):
+    """A text that is not one to every eye."""
+
+    __slots__ = ()
+
+
+def test_objects_of_one_shape_keep_their_own_names_and_values() -> None:
+    bags = [Bag(), Bag(), Bag()]
+    vars(bags[0]).update({"a": 1, "b": [2]})
+    vars(bags[1]).update({"b": [3], "a": 1.0})
+    vars(bags[2]).update({Name("a"): True, "b": {}})
+    kept = taken(bags=bags)
+    back = put(kept, bags=None)["bags"]
+    assert [list(vars(one).items()) for one in back] == [[("a", 1), ("b", [2])], [("b", [3]), ("a", 1.0)], [("a", True), ("b", {})]]
+    assert [type(vars(one)["a"]) for one in back] == [int, float, bool]
+    first_names = [kept.tree.nodes[payload[1]][0] for kind, payload in kept.tree.nodes if kind == "attrs"]
+    assert first_names.count("value") == 1, "a name lost its class"
+
+
+def test_an_empty_dict_that_two_objects_hold_stays_one() -> None:
+    empty: dict[str, int] = {}
+    back = put(taken(both=[empty, {"it": empty}, {}]), both=None)["both"]
+    assert back[0] is back[1]["it"]
+    assert back[2] is not back[0]

@@ -80,3 +80,13 @@ def test_the_order_is_no_part_of_the_proof() -> None:
             made.add(name)
         digests.add(root_digests(capture({("given", "it"): made}).tree, [])["given", "it"])
     assert len(digests) == 1
+
+
+def test_an_empty_set_is_unlike_only_if_something_was_in_it() -> None:
+    emptied = {1, 2}
+    emptied.clear()
+    removed = {1, 2}
+    for one in (1, 2):
+        removed.discard(one)
+    captured = capture({("given", "fresh"): set(), ("given", "emptied"): emptied, ("given", "removed"): removed})
+    assert [one.where for one in captured.unlike] == ["removed"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import types
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rearview.state.take.walk import Taker, Uncapturable, Walk
@@ -61,12 +63,35 @@ def take_attrs(leave: tuple[str, ...] = ()) -> Taker:
     def take(walk: Walk, value: dict[str, Any]) -> Node:
         if type(value) is not dict:
             raise Uncapturable("a __dict__ that is not a dict")
+        if walk.omit is None:
+            names = tuple(value)
+            shape = walk.cache.get((left, names))
+            if shape is None:
+                shape = walk.cache[left, names] = _shape(walk, names, leave)
+            if shape and all(map(operator.is_, names, shape[0])):
+                _, payload, values = shape
+                payload = payload.copy()
+                payload[2::2] = walk.slots(values(value))
+                return ("attrs", payload)
         items = walk.without(list(value.items()), ".{}".format)
-        if not left:
-            return ("attrs", [NONE, *walk.slots([part for item in items for part in item])])
-        return ("attrs", [walk.slot(leave), *walk.slots([part for item in items if item[0] not in left for part in item])])
+        head = walk.slot(leave) if left else NONE
+        return ("attrs", [head, *walk.slots([part for item in items if item[0] not in left for part in item])])
 
     return take
+
+
+_Shape = tuple[tuple[str, ...], list[int], Callable[[dict[str, Any]], Iterable[Any]]]
+"""Names, the payload without the values, and what gives these out."""
+
+
+def _shape(walk: Walk, names: tuple[Any, ...], leave: tuple[str, ...]) -> _Shape | tuple[()]:
+    """What all objects with attributes of these names have in common; nothing if it is not worth it."""
+    kept = [name for name in names if name not in leave]
+    if len(kept) < 2 or any(type(name) is not str for name in names):
+        return ()
+    numbers = walk.slots(kept)
+    payload = [walk.slot(leave) if leave else NONE, *(part for number in numbers for part in (number, NONE))]
+    return names, payload, operator.itemgetter(*kept)
 
 
 _TAKE_ATTRS = take_attrs()
@@ -84,7 +109,7 @@ def attributes(walk: Walk, value: Any, taker: Taker = _TAKE_ATTRS) -> list[int]:
     elif namespace is value or type(namespace) is not dict:
         payload = [walk.slot(namespace)]
     else:
-        payload = [walk.slot_as(namespace, taker)]
+        payload = [walk.taken_now(namespace, taker)]
     for name, member in members:
         payload.append(walk.slot(name))
         try:

@@ -15,7 +15,7 @@ from typing import Any
 
 from rearview.state.take import dropped
 from rearview.state.take.attributes import attributes, own_dict, plain_layout
-from rearview.state.take.walk import Taker, Uncapturable, Walk
+from rearview.state.take.walk import Taker, Uncapturable, Walk, identity
 from rearview.state.tree import Node
 from rearview.store.encoding import type_name
 
@@ -94,7 +94,7 @@ def take_names(walk: Walk) -> None:
     for module, name in _ONE_OF_A_KIND:
         value = found(module, name)
         if value is not None:
-            walk.memo[id(value)] = walk.add(("ref", walk.slots((module, name))))
+            walk.memo[identity(value)] = walk.add(("ref", walk.slots((module, name))))
             walk.keep.append(value)
 
 

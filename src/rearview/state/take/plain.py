@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import collections
 import enum
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -59,6 +60,17 @@ def _items(value: Any, items: Callable[[Any], Any]) -> list[tuple[Any, Any]]:
         except RuntimeError:  # another thread changed it meanwhile
             continue
     raise Uncapturable("it kept changing while it was read")
+
+
+def take_plain_dict(walk: Walk, value: dict[Any, Any]) -> Node:
+    """A dict that is nothing else; the order of the keys is kept."""
+    if walk.omit is not None or len(value) >= PACK_FROM:
+        return take_dict(walk, value)
+    try:
+        parts = list(itertools.chain.from_iterable(value.items()))
+    except RuntimeError:  # another thread changed it meanwhile
+        return take_dict(walk, value)
+    return ("dict", [NONE, NONE, *walk.slots(parts)])
 
 
 def take_dict(walk: Walk, value: dict[Any, Any]) -> Node:
@@ -156,7 +168,7 @@ def _plain_of(plain: type, value: Any) -> Any:
 _TAKERS: dict[type, Taker] = {
     list: take_list,
     tuple: take_tuple,
-    dict: take_dict,
+    dict: take_plain_dict,
     collections.OrderedDict: take_dict,
     collections.defaultdict: take_dict,
     collections.Counter: take_dict,

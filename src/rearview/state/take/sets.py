@@ -30,6 +30,7 @@ _REMEMBERED = 200
 _known: dict[tuple[bool, bool, bytes], tuple[list[Any], bool]] = {}
 """Tables that were looked at: most sets stay as they are from checkpoint to checkpoint."""
 _WORD = 2**64 - 1
+_NOTHING = bytes(8)
 
 
 class _Filler:
@@ -40,6 +41,8 @@ class _Filler:
 
 def recipe(value: Any) -> tuple[list[Any], bool]:
     """The elements of a set as `fill` takes them, and whether it will then be as it is: its order, and how it goes on."""
+    if not value and type(value) is set:
+        return [], _untouched(value)
     items = list(set.__iter__(value))
     if not items or not all(map(_is_plain, items)):
         return items, bool(items) or _gaps(value) == 0
@@ -155,6 +158,25 @@ def _mask(value: Any) -> int:
 def _gaps(value: Any) -> int:
     """Entries of a table whose element was removed."""
     return _number(value, _FILL) - len(value) if _readable() else 0
+
+
+def _untouched(empty: set[Any]) -> bool:
+    """Whether an empty set has no gaps. Every module has an empty set: what makes a reading of memory slow is left out here."""
+    compare, at = _comparing(), object.__hash__(empty)
+    if compare is None or not 0 < at < 1 << 60:  # bits of an address that is no multiple of sixteen come first
+        return _gaps(empty) == 0
+    return compare((at << 4) + _FILL, _NOTHING, 8) == 0
+
+
+@functools.cache
+def _comparing() -> Callable[[int, bytes, int], int] | None:
+    """`memcmp`, if sets can be read, and the hash of an object is its address by sixteen."""
+    sample: set[Any] = set()
+    if not _readable() or object.__hash__(sample) << 4 != id(sample):
+        return None
+    function = ctypes.PyDLL(None).memcmp
+    function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t), ctypes.c_int
+    return function
 
 
 @functools.cache

@@ -73,11 +73,13 @@ def _is_parameter(tensor: Any) -> bool:
 
 def layout(walk: Walk, tensor: Any) -> int:
     """dtype, device, shape and strides: most tensors share theirs with others."""
-    key = (tensor.dtype, tensor.device, tensor.size(), tensor.stride())
+    key: tuple[Any, ...] = (tensor.dtype, tensor.size(), tensor.stride())
+    if not tensor.is_cpu:  # a device takes longer to hash than all else
+        key = (*key, tensor.device)
     number = walk.cache.get(key)
     if number is None:
         dtype = str(tensor.dtype).removeprefix("torch.")
-        number = walk.add(("layout", walk.slots((dtype, str(tensor.device), tensor.dim(), *key[2], *key[3]))))
+        number = walk.add(("layout", walk.slots((dtype, str(tensor.device), tensor.dim(), *key[1], *key[2]))))
         walk.cache[key] = number
     return int(number)
 
@@ -93,9 +95,12 @@ def _class_and_attributes(walk: Walk, tensor: Any) -> tuple[int, int]:
 
 
 def _flags(tensor: Any) -> int:
-    history = not tensor.is_leaf
-    flags = REQUIRES_GRAD * bool(tensor.requires_grad and not history) | HISTORY * history
-    return flags | CONJ * bool(tensor.is_conj()) | NEG * bool(tensor.is_neg()) | RETAINS_GRAD * bool(history and tensor.retains_grad)
+    flags = NEG if tensor.is_neg() else 0
+    if tensor.dtype.is_complex and tensor.is_conj():
+        flags |= CONJ
+    if tensor.is_leaf:
+        return flags | REQUIRES_GRAD if tensor.requires_grad else flags
+    return flags | HISTORY | (RETAINS_GRAD if tensor.retains_grad else 0)
 
 
 def take_tensor(walk: Walk, tensor: Any) -> Node:
@@ -109,7 +114,7 @@ def take_tensor(walk: Walk, tensor: Any) -> Node:
     flags = _flags(tensor)
     if walk.omit is not None and walk.omit(walk.where(walk.at) + ".requires_grad", tensor):
         flags |= UNKNOWN
-    if tensor.device.type == "meta":
+    if tensor.is_meta:
         return ("meta", [kind, layout(walk, tensor), walk.slot(flags), attributes])
     try:
         buffer = storage_buffer(walk, tensor)

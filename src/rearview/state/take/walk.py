@@ -20,6 +20,8 @@ from rearview.store.encoding import type_name
 Taker = Callable[["Walk", Any], Node]
 Omit = Callable[[str, object], bool]
 
+identity = object.__hash__
+"""One number for each object, made of its address. `id` tells the audit hooks of the process whenever it is called: ten times as slow."""
 INLINE_BYTES = 4096
 """Packed data up to this size stays in the tree; larger data becomes a buffer, so that it is stored once if it stays the same."""
 SMALL_BYTES = 256
@@ -70,7 +72,7 @@ class Walk:
         self.places = Places(self.nodes, self.parents, self.tree.roots)
         self.memo: dict[int, int] = {}
         self.keep: list[object] = []
-        """Everything met, so that no id is used twice during the walk."""
+        """Everything met, so that no address is used twice during the walk."""
         self.pending: list[tuple[int, Any, Taker]] = []
         self.at = 0
         self.buffers: list[LiveBuffer] = []
@@ -95,6 +97,8 @@ class Walk:
             self.takers.update(family.takers())
         for adapter in self.adapters:  # they know better, also about types that a family names
             self.takers.update({kind: _taker_of(adapter) for kind in self.takers if adapter.fits(kind)})
+        self.empty_dict: Node | None = None if omit or any(adapter.fits(dict) for adapter in self.adapters) else ("dict", [NONE, NONE])
+        """Most modules have several of these: they need no walk."""
         self.interned: dict[type, dict[Any, int]] = {
             type(None): {None: 0}, bool: {True: 1, False: 2}, type(Ellipsis): {Ellipsis: 3}, type(NotImplemented): {NotImplemented: 4},
             int: {}, str: {}, bytes: {},
@@ -109,7 +113,7 @@ class Walk:
         if table is not None:
             number = table.get(value)
             return self._atom(value, kind, table) if number is None else number
-        number = self.memo.get(id(value))
+        number = self.memo.get(identity(value))
         return self._meet(value, kind) if number is None else number
 
     def slots(self, values: Iterable[Any]) -> list[int]:
@@ -123,7 +127,7 @@ class Walk:
                 if number is None:
                     number = self._atom(value, kind, table)
             else:
-                number = memo.get(id(value))
+                number = memo.get(identity(value))
                 if number is None:
                     number = self._meet(value, kind)
             numbers.append(number)
@@ -141,6 +145,10 @@ class Walk:
         return number
 
     def _meet(self, value: Any, kind: type) -> int:
+        if kind is dict and not value and self.empty_dict is not None:
+            self.memo[identity(value)] = number = self.add(self.empty_dict)
+            self.keep.append(value)
+            return number
         taker = self.takers.get(kind)
         if taker is None:
             taker = self.takers[kind] = self._decide(kind)
@@ -148,16 +156,31 @@ class Walk:
 
     def slot_as(self, value: Any, taker: Taker) -> int:
         """Like `slot`, for an object that is not what its type says: an object's `__dict__`."""
-        number = self.memo.get(id(value))
+        number = self.memo.get(identity(value))
         return self._number(value, taker) if number is None else number
 
     def _number(self, value: Any, taker: Taker) -> int:
-        number = len(self.nodes)
-        self.memo[id(value)] = number
+        nodes = self.nodes
+        self.memo[identity(value)] = number = len(nodes)
         self.keep.append(value)
-        self.nodes.append(FIRST[0])
+        nodes.append(FIRST[0])
         self.parents.append(self.at)
         self.pending.append((number, value, taker))
+        return number
+
+    def taken_now(self, value: Any, taker: Taker) -> int:
+        """Like `slot_as`, for what holds few things: taken at once."""
+        number = self.memo.get(identity(value))
+        if number is not None or self.omit is not None:
+            return self.slot_as(value, taker)
+        nodes, at = self.nodes, self.at
+        self.memo[identity(value)] = number = len(nodes)
+        self.keep.append(value)
+        nodes.append(FIRST[0])
+        self.parents.append(at)
+        self.at = number
+        nodes[number] = taker(self, value)
+        self.at = at
         return number
 
     def _decide(self, kind: type) -> Taker:
@@ -208,8 +231,7 @@ class Walk:
         if number is None:
             number = self.add(("buffer", len(self.buffers)))
             self.buffer_nodes[key] = number
-            places, at = self.places, number
-            self.buffers.append(LiveBuffer(key, nbytes, owner, address, lambda: places.of(at), storage=storage, private=private))
+            self.buffers.append(LiveBuffer(key, nbytes, owner, address, self.places, number, storage, private))
             self.tree.buffers.append(nbytes)
         return number
 
@@ -232,12 +254,12 @@ class Walk:
 
     def drain(self) -> None:
         """Walk what was met and not yet walked."""
-        pending, nodes = self.pending, self.nodes
+        pending, nodes, omit = self.pending, self.nodes, self.omit
         while pending:
             number, value, taker = pending.pop()
             self.at = number
             try:
-                if self.omit is not None and self.omit(self.where(number), value):
+                if omit is not None and omit(self.where(number), value):
                     raise Uncapturable("left out")
                 nodes[number] = taker(self, value)
             except Uncapturable as problem:
