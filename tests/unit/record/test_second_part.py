@@ -24,13 +24,20 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def _until_written(folder: Path, blocks: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(list(folder.rglob("*-block.json"))) < blocks:
+        assert time.monotonic() < deadline, "the first part was not written"
+        time.sleep(0.01)
+
+
 def test_an_array_that_had_not_changed_for_long(recording: Path) -> None:
     best = np.zeros(20_000)
     with rv.run() as run, rv.checkpointing(best=best):
         for epoch in rv.loop("epoch", range(5)):
             for _ in rv.loop("step", range(2)):
                 pass
-            time.sleep(0.1)  # the first part is written: what was expected of the array was right then
+            _until_written(recording, epoch + 1)  # what was expected of the array was right then
             if epoch == 3:
                 best[:] = 7.0
     state = rv.checkpoint(run.id, epoch=3)  # it was expected not to change, and did: the part that expected so is void
