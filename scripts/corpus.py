@@ -178,14 +178,15 @@ class End:
 class Copy:
     """One program in a folder of its own."""
 
-    def __init__(self, program: dict[str, Any], base: Path, folder: Path, python: str, source: Path) -> None:
+    def __init__(self, program: dict[str, Any], base: Path, folder: Path, python: str, source: Path, more: tuple[Change, ...] = ()) -> None:
         self.program, self.folder, self.python, self.source = program, folder, python, source
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(base, folder)
         self.every, changes = CHANGES[program["id"]]
         for change in changes:
             path = folder / change.file
-            path.write_text(added(path.read_text(), change.loops, seeded=change.file == program["script"]))
+            loops = change.loops + tuple(loop for one in more if one.file == change.file for loop in one.loops)
+            path.write_text(added(path.read_text(), loops, seeded=change.file == program["script"]))
         if program["script"] not in [change.file for change in changes]:
             path = folder / program["script"]
             path.write_text(added(path.read_text(), (), seeded=True))
@@ -213,6 +214,10 @@ class Copy:
     def resume(self) -> Running:
         """`rearview resume`."""
         return Running([self.python, "-m", "rearview", "resume", "--yes"], self.cwd, self._environment())
+
+    def rearview(self, *words: str) -> tuple[int, str, str]:
+        """A command that is waited for: its code, output and errors."""
+        return Running([self.python, "-m", "rearview", *words], self.cwd, self._environment()).wait()
 
     def has_checkpoint(self) -> bool:
         """Whether there is something to go on from."""

@@ -284,11 +284,11 @@ class _Comparing:
         for one in manifest.missing if manifest else ():
             found.lacking.setdefault(str(one[0]), str(one[-1]))
         path, part = _words(facts.get("path") or ()), str(facts.get("part") or "")
-        for root, before, after in differ:
+        for root, before, after, *kind in differ:
             known = found.roots.setdefault(str(root), RootFacts())
             known.differing += 1
             described = manifest.roots.get(root) if manifest else None
-            known.kind = str(described[2]) if described and len(described) > 2 else known.kind
+            known.kind = str(kind[0]) if kind else str(described[2]) if described and len(described) > 2 else known.kind
             self._note(known, str(root), Difference("state", str(root), path, before, after, event.process, part))
 
     # What should have been logged again

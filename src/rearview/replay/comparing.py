@@ -6,19 +6,25 @@ iterations: the worker's unit ends after the last of them.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rearview.errors import Damaged, NotFound
 from rearview.record import staging
 from rearview.record.boundaries import ITERATION, Boundary
 from rearview.record.cadence import AdaptivePeriod
 from rearview.record.loops import Node
 from rearview.record.scope import Roots, Scope
+from rearview.replay import leaves
 from rearview.state import positions, streams, visible
 from rearview.state.capture import Captured, capture
 from rearview.state.digests import root_digests
+from rearview.state.tree import decode
+from rearview.store import objects
+from rearview.store.layout import Store
 from rearview.store.manifests import Manifest
 from rearview.store.packs import ChunkRef, buffer_digest
 from rearview.store.packs.chunks import CHUNK_BYTES, digest
@@ -80,9 +86,10 @@ class Comparing:
 
     def __init__(
         self, recorder: Recorder, kept: KeptBoundaries, *, first_block: int, ended: Callable[[Place], None], began: Callable[[int], None],
-        compared: Callable[[Manifest], None],
+        compared: Callable[[Manifest], None], origin: Store,
     ) -> None:  # fmt: skip
         self.recorder = recorder
+        self._origin = origin
         self.kept = kept
         self.materializer = _AtRest()
         self._block = first_block - 1
@@ -131,7 +138,7 @@ class Comparing:
             captured = capture(roots, adapters=[positions.Iterators()])
             left = boundary.ending == "break" and boundary.part == ITERATION  # how far a loop had come that goes on no more is no state
             wanted = {root: told for root, told in manifest.roots.items() if not (left and root.startswith("position/"))}
-            differ = differences(captured, wanted)
+            differ = differences(captured, wanted, functools.cache(lambda: self._recorded(manifest)))
             self._compared(manifest)
             self.recorder.fact(
                 "compared",
@@ -146,6 +153,14 @@ class Comparing:
             )
         return True
 
+    def _recorded(self, manifest: Manifest) -> leaves.State | None:
+        """The recorded state, to look into; None if its bytes are gone."""
+        try:
+            tree = decode(objects.get(self._origin, manifest.tree))
+        except (Damaged, NotFound):
+            return None
+        return leaves.State(tree, [bytes.fromhex(buffer.digest) for buffer in manifest.buffers])
+
     def iteration_ran(self, node: Node, seconds: float, nested_s: float) -> None:
         """A main iteration is over."""
         place = (self._block, node.iteration)
@@ -159,20 +174,27 @@ class Comparing:
         """Nothing is being written."""
 
 
-def differences(captured: Captured, recorded: Mapping[str, Sequence[Any]]) -> list[list[str | None]]:
+def differences(
+    captured: Captured, recorded: Mapping[str, Sequence[Any]], state: Callable[[], leaves.State | None] = lambda: None
+) -> list[list[str | None]]:
     """The roots of a recorded state that are another thing now, with both digests; None for one that is not there.
 
-    Only those that were recorded count: a probe may have brought names of its own, and what they share with the program's is the
+    Of one in which only plain values differ, those: what they are, and of which kind. `state` gives the recorded one, to look into.
+    Only roots that were recorded count: a probe may have brought names of its own, and what they share with the program's is the
     program's.
     """
     keys = {"/".join(str(part) for part in key): key for key in captured.tree.roots}
     wanted = [keys[text] for text in recorded if text in keys]
-    digests = root_digests(captured.tree, _buffer_digests(captured), only=wanted)
+    memory = _buffer_digests(captured)
+    digests = root_digests(captured.tree, memory, only=wanted)
     found: list[list[str | None]] = []
     for text, (before, *_) in recorded.items():
         now = digests[keys[text]] if text in keys else None
-        if now != before:
-            found.append([text, str(before), now])
+        if now == before:
+            continue
+        then = state() if now is not None and len(found) < _MOST_NAMED else None
+        inside = leaves.differing(then, leaves.State(captured.tree, memory), keys[text], str(before), wanted) if then is not None else []
+        found += [[text + leaf.path, leaf.recorded, leaf.replayed, leaf.kind] for leaf in inside] or [[text, str(before), now]]
     return found
 
 

@@ -16,6 +16,7 @@ from rearview.instrument.calls import first_line, last_line, tree_of
 from rearview.instrument.depth import Depth
 from rearview.instrument.program import Program
 from rearview.instrument.reads import Reads, reads
+from rearview.instrument.relevant import relevant
 from rearview.plan.scans import Need
 from rearview.plan.timeline import History
 from rearview.replay import narrowing
@@ -41,14 +42,15 @@ class Found:
     from_start: bool = False
     """Only a run from the program's start, in one piece, gives the values."""
     reads: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Name -> the variables that its statements read."""
+    """Name -> the variables that its statements read; with a dot before, the words in them: attributes, perhaps."""
     anything: bool = False
     """A statement may read anything."""
 
 
 def of(question: Question) -> Found:
     """Where a question's statements run."""
-    files = question.statements.program()
+    places = [(group.file, group.place[0], group.place[2]) for group in question.statements.added.groups]
+    files = relevant(question.statements.program(), [*places, *((log.file, log.line, log.line) for log in question.logs)])
     entry = question.run.filename if question.run.filename in files else None
     program = Program(files)
     found = needs.needs(files, replace(question.statements.added, logs=question.logs), entry, program)
@@ -68,7 +70,8 @@ def of(question: Question) -> Found:
         notes.append(f"{found.depth.why or 'where a statement runs cannot be told'}: everything is run")
     by_name: dict[str, frozenset[str]] = {}
     for name, one in every:  # a name may be logged in several places
-        by_name[name or ""] = by_name.get(name or "", frozenset()) | one.names | {word for _, word in one.elsewhere}
+        told = one.names | {word for _, word in one.elsewhere} | {"." + word for word in one.words}
+        by_name[name or ""] = by_name.get(name or "", frozenset()) | told
     return Found(need_of(found.depth), tuple(notes), found.from_start, by_name, any(one.unknown for _, one in every))
 
 

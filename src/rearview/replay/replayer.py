@@ -66,8 +66,9 @@ class ReplayRecorder(Recorder):
         if first is not None and first[1] == 0 and unit.start is not None and unit.start.endswith("-iteration"):
             block -= 1  # the state is that at the end of the main block before: its loop is come to first
         comparing: Any = Comparing(
-            self, self.kept, first_block=block, ended=self._iteration_ended, began=self._main_begins, compared=self.at_boundary
-        )
+            self, self.kept, first_block=block, ended=self._iteration_ended, began=self._main_begins, compared=self.at_boundary,
+            origin=self.origin,
+        )  # fmt: skip
         keeping: Keeping = comparing  # what loops ask of it
         self.keeping = keeping
         if unit.start is not None:

@@ -26,6 +26,9 @@ _COUNTS = frozenset(("int", "bigint", "true", "false", "none"))
 """Kinds of nodes that hold one value."""
 _GENERATOR = re.compile(r"(^|_)(rng|rngs|gen|generator|random|seed)([_\d]|$)", re.IGNORECASE)
 _VARIABLES = ("local/", "global/", "class/")
+_GIVEN = "given/"
+_INSIDE = re.compile(r"[.\[]")
+_WORDS = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +49,7 @@ class Evidence:
     partial: tuple[str, ...] = ()
     """What the restored states do not hold and the probes read."""
     reads: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Virtual name to the variables that its probes read."""
+    """Virtual name to the variables that its probes read, and to the words in them, with a dot before: what may be an attribute."""
     clocks: frozenset[str] = frozenset()
     """Virtual names whose statements read the clock, or memory, or what else differs from run to run (`clocks`)."""
     rung: str = ""
@@ -101,9 +104,9 @@ def judge(found: Comparison, evidence: Evidence | None = None) -> Judgement:
 
 
 def _judge_names(made: Judgement, found: Comparison, known: Evidence, volatile: set[str]) -> None:
-    shaky = {_variable(one) for one in volatile | known.volatile}
+    shaky = {"." + _last(one) if _is_inside(one) else _variable(one) for one in volatile | known.volatile}
     for name in sorted(found.virtual.keys() | known.reads.keys()):
-        read = sorted(known.reads.get(name, frozenset()) & shaky)
+        read = sorted(one.removeprefix(".") for one in known.reads.get(name, frozenset()) & shaky)
         if read or name in found.virtual_flagged or name in known.values_differ | known.volatile | known.clocks:
             made.verdicts[name] = "volatile"
             because = f"reads {', '.join(read)}, which differs from run to run" if read else "differs from run to run"
@@ -119,7 +122,18 @@ def _differing(found: Comparison) -> list[str]:
 
 def _variable(name: str) -> str:
     """The variable that a root of the state is: `global/__main__/t0` is t0."""
-    return name.rsplit("/", 1)[-1] if name.startswith(_VARIABLES) else name
+    return name.rsplit("/", 1)[-1] if name.startswith((*_VARIABLES, _GIVEN)) else name
+
+
+def _is_inside(name: str) -> bool:
+    """Whether it is a plain value in a variable: `local/1/self.t0`."""
+    return name.startswith((*_VARIABLES, _GIVEN)) and _INSIDE.search(_variable(name)) is not None
+
+
+def _last(name: str) -> str:
+    """What a value in a variable is called there: t0 of `self.t0`, epoch of `self.timers['epoch']`."""
+    words = _WORDS.findall(_variable(name))
+    return words[-1] if words else ""
 
 
 # Volatile
@@ -149,7 +163,7 @@ def _may_be_leaf(one: str, found: Comparison) -> bool:
     if facts is not None:
         return not facts.unmatched and (not facts.counts or _is_clock(one))
     kind = found.roots[one].kind
-    return one.startswith(_VARIABLES) and (kind in _LEAVES or (kind in _COUNTS and _is_clock(one)))
+    return (one.startswith(_VARIABLES) or _is_inside(one)) and (kind in _LEAVES or (kind in _COUNTS and _is_clock(one)))
 
 
 def _is_proven(one: str, found: Comparison, known: Evidence) -> bool:
@@ -158,16 +172,20 @@ def _is_proven(one: str, found: Comparison, known: Evidence) -> bool:
     assert facts is not None
     later = any(when >= facts.first_at for when, _ in found.states_at)
     holds_all = known.rung == "start" or not (known.restored or found.lacking or found.inexact or known.partial)
-    if later and (_is_clock(one) or _variable(one) in known.timed or (holds_all and _something_fits(found))):
+    if later and (_is_clock(one) or _is_timed(one, known) or (holds_all and _something_fits(found))):
         return True
     witness = any(other.same and other.varies for name, other in found.names.items() if name != one)
-    return not found.states and witness and (_is_clock(one) or _variable(one) in known.timed)
+    return not found.states and witness and (_is_clock(one) or _is_timed(one, known))
 
 
 def _something_fits(found: Comparison) -> bool:
     """Whether not everything that was logged differs: a program of nothing but leaves is no proof that they mean nothing."""
     telling = [facts for name, facts in found.names.items() if not facts.volatile and not _is_clock(name)]
     return not telling or any(facts.same for facts in telling)
+
+
+def _is_timed(name: str, known: Evidence) -> bool:
+    return (_last(name) if _is_inside(name) else _variable(name)) in known.timed
 
 
 def _is_clock(name: str) -> bool:

@@ -293,3 +293,35 @@ def test_a_file_that_is_no_python_and_a_run_that_never_came_to_the_statement_are
     done = one.cli("replay", "asked", "--yes", check=False)
     line = next(number for number, here in enumerate(text.splitlines(), 1) if here == "        total = 0.0")
     assert done.returncode == 2 and f"train.py, line {line}" in told(done), told(done)
+
+
+IN_AN_OBJECT = """
+class Trainer:
+    def __init__(self):
+        self.began, self.timers, self.w, self.count = time.time(), {"lap": 0.0}, w, 0
+    def fit(self):
+        with rv.checkpointing():
+            for epoch in rv.loop("epoch", range(4)):
+                self.lap = time.time()
+                for step in rv.loop("step", range(3)):
+                    self.w[step] += random.random()
+                    self.count += STEP
+                self.took = time.time() - self.lap
+                rv.log("asked", sum(self.w) + self.count)  #?
+                rv.log("late", min(1.0, self.took))  #?
+trainer = Trainer()
+trainer.fit()
+"""
+
+
+def test_a_clock_that_an_object_keeps_beside_its_state_fails_nothing(tmp_path: Path) -> None:
+    text = HEAD + "import time\n" + IN_AN_OBJECT
+    one = story(tmp_path / "one", text.replace("STEP", "1"))
+    one.record()
+    done = one.ask("asked", "--from-start")
+    assert "identical" in told(done) and "took" in told(done), told(done)
+    assert one.rows(one.project, "asked") == one.truth("asked")
+    assert "late is volatile" in told(one.ask("late", "--from-start", "--json"))
+    other = story(tmp_path / "other", text.replace("STEP", "os.getpid()").replace("import time", "import os, time"))
+    other.record()
+    assert "diver" in told(other.ask("asked", "--from-start", code=1))  # a count that differs is a mistake
