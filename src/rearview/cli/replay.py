@@ -148,7 +148,8 @@ def _shown(prospect: Any, view: screen.Screen) -> list[str]:
     for one in replay_versions.of([*prospect.to_run, *prospect.unsure]):
         version = VersionId(one.version)
         recorded[one.version] = {path: read.source(store, version, path) for path in read.files(store, version) if path.endswith(".py")}
-    return [*replay_versions.shown(prospect, recorded, view), *replay_page.not_asked(prospect, view)]
+    left = replay_page.not_asked(prospect, view)
+    return [*replay_versions.shown(prospect, recorded, view), *([""] if left else []), *left]
 
 
 def _ask_about(prospect: Any) -> None:

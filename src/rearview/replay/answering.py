@@ -245,6 +245,7 @@ class _Answering:
         finished = self._finished(covers) if conducted.interrupted else None
         chosen = publish.publish(self._store, replay, units if question is not None else [], self._recorded, finished)
         self._remove_divergent(replay)
+        self._forget_elsewhere(replay)
         return replay, sum(map(len, chosen.records.values())) if finished is not None else None
 
     def _finished(self, covers: replays.Covers) -> Callable[[Logged], bool]:
@@ -270,6 +271,16 @@ class _Answering:
             covered = replays.merged([*one.covers, *replay.covers]) == replay.covers
             if covered or (one.verdict == "divergent" and replay.verdict != "divergent"):
                 replays.remove(self._store, replay.run, one.id)
+
+    def _forget_elsewhere(self, replay: Replay) -> None:
+        """What the same names gave at another place of the version: it was the wrong one, and would stand beside these values."""
+        question = self._prepared.question
+        if question is None or not question.placed or replay.verdict == "divergent":
+            return
+        for name, digest in question.digests.items():
+            placed = [one for one in replays.list_of(self._store, replay.run) if one.id != replay.id and one.more.get(PLACED)]
+            stale = {one.id for one in placed if name in one.names and (one.more.get(DIGESTS) or {}).get(name) != digest}
+            publish.forget(self._store, replay.run, name, stale)
 
     def _measured(self, conducted: Conducted) -> list[list[Any]]:
         """What the pieces of the work took, for the next prediction."""

@@ -264,10 +264,12 @@ class _Writer:
 # Forgetting
 
 
-def forget(store: Store, run: RunId, which: str) -> list[Replay]:
-    """Forget a replay by its id, or a name in all replays of a run: what else those hold is published anew first."""
+def forget(store: Store, run: RunId, which: str, among: Collection[str] | None = None) -> list[Replay]:
+    """Forget a replay by its id, or a name in all replays of a run (or in those): what else those hold is published anew first."""
     gone = []
     for replay in replays.list_of(store, run):
+        if among is not None and replay.id not in among:
+            continue
         if which == replay.id or which in replay.names:
             rest = tuple(name for name in replay.names if name != which)
             if which != replay.id and rest:

@@ -156,7 +156,7 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
     found = Found(now=now)
     elsewhere: list[_Elsewhere] = []
     _refuse_unknown((*ask.skip, *(version for version, _, _ in ask.place)), chosen)
-    _correct(now, ask.place, chosen)
+    said = _correct(now, ask.place, chosen)
     for run in chosen:
         if ask.skip and str(run.version).startswith(ask.skip):
             found.others.append(Other(run.run, f"version {str(run.version)[:8]} is skipped"))
@@ -171,11 +171,13 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
             _refuse_unreadable(one.changed)
             elsewhere.append(one)
         else:
+            _refuse_misplaced(said, one)
             _sort(found, one, scripts)
     virtual = names or tuple(dict.fromkeys(name for one in found.questions for name in one.names))
     placing = Elsewhere(now)
     for other in elsewhere:
         one = _placed(placing, other, virtual)
+        _refuse_misplaced(said, one)
         _sort(found, one, scripts)
         if isinstance(one, Other) and other.partly is not None:
             _sort(found, other.partly, scripts)
@@ -217,19 +219,33 @@ def remembered(now: Now, ask: Ask) -> dict[str, list[Any]]:
     return found
 
 
-def _correct(now: Now, said: Sequence[tuple[str, str, int]], runs: Sequence[RunInfo]) -> None:
-    """Take note of where somebody says that the statements go."""
+def _correct(now: Now, said: Sequence[tuple[str, str, int]], runs: Sequence[RunInfo]) -> dict[str, str]:
+    """Take note of where somebody says that the statements go; by version, in their own words."""
+    found = {}
     for prefix, file, line in said:
-        versions = {str(run.version) for run in runs if str(run.version).startswith(prefix)}
+        version = next(str(run.version) for run in runs if str(run.version).startswith(prefix))
+        now.corrected[version] = [file, line]
+        found[version] = f"--place {prefix} {file}:{line}"
+    return found
+
+
+def _refuse_misplaced(said: dict[str, str], one: Question | Other) -> None:
+    """What somebody says about a place must be right: it is remembered."""
+    if isinstance(one, Other) and one.version in said:
+        raise UsageError(f"{said[one.version]}: {one.why}")
+    if isinstance(one, Question) and not one.placed and str(one.run.version) in said:
+        place = said[str(one.run.version)]
+        raise UsageError(f"{place}: that version is the source as it is now: put the statement there where it belongs")
+
+
+def _refuse_unknown(prefixes: Sequence[str], runs: Sequence[RunInfo]) -> None:
+    """Refuse what is not the beginning of one version."""
+    for prefix in prefixes:
+        versions = {str(run.version) for run in runs if str(run.version).startswith(prefix)} if prefix.startswith("v") else set()
+        if not versions:
+            raise UsageError(f"no run of what was asked is of a version {prefix}: `rearview versions` lists them")
         if len(versions) > 1:
             raise UsageError(f"{prefix} is the beginning of {len(versions)} versions: give more digits")
-        now.corrected |= {version: [file, line] for version in versions}
-
-
-def _refuse_unknown(skipped: Sequence[str], runs: Sequence[RunInfo]) -> None:
-    for version in skipped:
-        if not version.startswith("v") or not any(str(run.version).startswith(version) for run in runs):
-            raise UsageError(f"no run of what was asked is of a version {version}: `rearview versions` lists them")
 
 
 def _sort(found: Found, one: Question | Other, scripts: set[str]) -> None:

@@ -133,6 +133,23 @@ def test_a_place_by_hand_is_remembered(story: Story) -> None:
     story.cli("replay", "--forget", "zero")
     story.cli("replay", "zero", "--yes")
     assert [values[0][1] for values in story.rows(story.project, "zero").values()] == ["0" * 16], "where it goes was forgotten"
+    inside = next(k for k, text in enumerate(recorded_text(THEN).splitlines(), 1) if "helper.look" in text)
+    story.cli("replay", "zero", "--yes", "--place", version[:9], f"train.py:{inside}")
+    assert {path for _, path, *_ in story.rows(story.project, "zero")} == {"epoch=0", "epoch=1", "epoch=2"}, "what stood elsewhere is gone"
+    misplaced = {f"train.py:{inside + 99}": "no statement on line", "nothing.py:1": "has no nothing.py", "train.py:1": "has no value there yet"}
+    for said, why in misplaced.items():
+        wrong = story.cli("replay", "zero", "--yes", "--place", version[:9], said, check=False)
+        assert wrong.returncode == 2 and f"--place {version[:9]} {said}: " in wrong.stderr and why in wrong.stderr, wrong.stderr
+
+
+def test_scripts_that_log_the_same_are_asked_for_themselves(tmp_path: Path) -> None:
+    text = 'import rearview as rv\nfor k in rv.loop("k", range(2)):\n    x = k * 2\n    rv.log("x", x)\n'
+    story = Story(tmp_path, {"train.py": text})
+    story.record()
+    (story.project / "train.py").write_text(text.replace("range(2)", "range(3)") + '    rv.log("asked", x + 1)\n')
+    (story.project / "other.py").write_text(text.replace('"k"', '"j"') + '    rv.log("asked", x - 1)\n')
+    story.cli("replay", "asked", "--yes")
+    assert [values[0][2] for values in story.rows(story.project, "asked").values()] == [1, 3]
 
 
 def test_a_version_in_which_it_raises_takes_no_answer_from_the_others(tmp_path: Path) -> None:
