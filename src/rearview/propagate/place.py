@@ -19,7 +19,7 @@ from rearview.propagate.match import Matching
 from rearview.propagate.names import Names
 from rearview.propagate.needs import Finding, Needs
 from rearview.propagate.splice import Insertion, line_of, meaning, splice, text_of, whole
-from rearview.propagate.spots import Nowhere, Spot, Spots
+from rearview.propagate.spots import Anchor, Nowhere, Spot, Spots
 from rearview.propagate.tree import File, Node
 
 _ANYWHERE = frozenset({
@@ -155,7 +155,7 @@ class _Placing:
             return Nowhere(f"there is no statement on line {line} of this version")
         node = there[-1]
         at = node.index + 1
-        return Spot(node.owner or node, node.field, at, at, at, None, None, block=True)
+        return Spot(node.owner or node, node.field, at, at, at, Anchor(node, node, 0.0, 1.0), None, block=True)
 
     def _wrap(self) -> list[str]:
         """Take a block along that is around nothing but the statement and temporaries, and that the old version does not have."""

@@ -157,6 +157,7 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
     elsewhere: list[_Elsewhere] = []
     _refuse_unknown((*ask.skip, *(version for version, _, _ in ask.place)), chosen)
     said = _correct(now, ask.place, chosen)
+    _refuse_other_cells(now, chosen)
     for run in chosen:
         if ask.skip and str(run.version).startswith(ask.skip):
             found.others.append(Other(run.run, f"version {str(run.version)[:8]} is skipped"))
@@ -246,6 +247,17 @@ def _refuse_unknown(prefixes: Sequence[str], runs: Sequence[RunInfo]) -> None:
             raise UsageError(f"no run of what was asked is of a version {prefix}: `rearview versions` lists them")
         if len(versions) > 1:
             raise UsageError(f"{prefix} is the beginning of {len(versions)} versions: give more digits")
+
+
+def _refuse_other_cells(now: Now, runs: Sequence[RunInfo]) -> None:
+    """A cell that somebody gives by its number must be the same in all runs: nothing tells which is meant."""
+    number = cells.number_of(now.at.file) if now.at is not None else None
+    if number is None:
+        return
+    known = [(run.run, VersionId(run.version)) for run in runs if run.how in notebooks.KINDS and run.version is not None]
+    texts = {notebooks.executed(now.store, run, version).get(number) for run, version in known} - {None}
+    if len(texts) > 1:
+        raise UsageError(f"cell [{number}] is another one in some of the {len(known)} runs: say with --run which is meant")
 
 
 def _sort(found: Found, one: Question | Other, scripts: set[str]) -> None:

@@ -107,3 +107,38 @@ def test_every_version_of_a_notebook_answers(tmp_path: Path) -> None:
     assert (probe["answered"], probe["left"]) == (4, 0)
     (story.project / "train.ipynb").unlink()
     assert "answered already" in story.cli("replay", "--missing", "--yes").stdout, "the cells are kept with the question"
+
+
+SETUP = "import rearview as rv\nw = 0.0\n"
+FIT = """with rv.run(name="NAME"):
+    with rv.checkpointing():
+        for epoch in rv.loop("epoch", range(2)):
+            for x in rv.loop("step", [1, 2]):
+                w += 0.5 * x
+            rv.log("w", w)
+            rv.log("twice", 2 * w) #?
+"""
+
+
+def test_a_cell_edited_between_the_runs_of_one_kernel(tmp_path: Path) -> None:
+    """Each run has its own cell, and those that the kernel executed before."""
+    story = Story(tmp_path, {})
+    first = FIT.replace("NAME", "first")
+    second = first.replace("first", "second").replace("0.5 * x", "0.25 * x")
+    third = 'with rv.run(name="third"):\n    rv.log("w", w)\n'
+    with Session(story.project, tmp_path) as session:
+        for text in (SETUP, first, second, third):
+            assert session.execute(recorded_text(text))["status"] == "ok"
+    save(story.project, [SETUP, FIT.replace("NAME", "today").replace("0.5 * x", "x * x")])
+    done = story.cli("replay", "twice", "--yes", check=False)
+    assert done.returncode == 1 and "1 of 3 runs is not answered" in done.stderr, done.stdout + done.stderr
+    rows = {key[1]: [value[1] for value in values] for key, values in story.rows(story.project, "twice").items()}
+    assert {path: len(values) for path, values in rows.items()} == {"epoch=0": 2, "epoch=1": 2}
+    asked = "select r.name, value_float as v from logs join runs r using (run) where value_name = 'twice' order by v"
+    found = json.loads(story.cli("sql", asked, "--json").stdout)["rows"]
+    assert [(row["name"], row["v"]) for row in found] == [("first", 3.0), ("first", 6.0), ("second", 7.5), ("second", 9.0)]
+    version = next(one["version"] for one in json.loads(story.cli("replay", "twice", "--yes", "--json", check=False).stdout)["others"])
+    wrong = story.cli("replay", "twice", "--yes", "--place", version[:9], "cells/0003.py:1", check=False)
+    assert wrong.returncode == 2 and "cell [3], which was executed before the run began" in wrong.stderr, wrong.stdout + wrong.stderr
+    story.cli("replay", "twice", "--yes", "--place", version[:9], "cells/0004.py:2")
+    assert story.rows(story.project, "twice")[("0", "", "twice", 0)] != [], "where somebody said"

@@ -136,7 +136,7 @@ def test_a_place_by_hand_is_remembered(story: Story) -> None:
     inside = next(k for k, text in enumerate(recorded_text(THEN).splitlines(), 1) if "helper.look" in text)
     story.cli("replay", "zero", "--yes", "--place", version[:9], f"train.py:{inside}")
     assert {path for _, path, *_ in story.rows(story.project, "zero")} == {"epoch=0", "epoch=1", "epoch=2"}, "what stood elsewhere is gone"
-    misplaced = {f"train.py:{inside + 99}": "no statement on line", "nothing.py:1": "has no nothing.py", "train.py:1": "has no value there yet"}
+    misplaced = {f"train.py:{inside + 99}": "no statement on line", "nothing.py:1": "has no nothing.py", "train.py:1": "has no value"}
     for said, why in misplaced.items():
         wrong = story.cli("replay", "zero", "--yes", "--place", version[:9], said, check=False)
         assert wrong.returncode == 2 and f"--place {version[:9]} {said}: " in wrong.stderr and why in wrong.stderr, wrong.stderr
