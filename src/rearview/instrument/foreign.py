@@ -50,7 +50,7 @@ def stores(files: Mapping[str, str], entry: str | None, added: Sequence[tuple[st
             tree = tree_of(text)
         except (SyntaxError, ValueError, RecursionError):
             continue
-        theirs = _imported(tree, file, modules)
+        theirs = imported(tree, file, modules)
         mine = [place for path, place in added if path == file]
         found += [one for one in _stores(tree, file, theirs) if not any(place[0] <= one.line <= place[2] for place in mine)]
     if not found:
@@ -59,7 +59,7 @@ def stores(files: Mapping[str, str], entry: str | None, added: Sequence[tuple[st
     return [one for one, depth in zip(found, where, strict=True) if depth not in _PREFIX]
 
 
-def _imported(tree: ast.Module, file: str, modules: Modules) -> set[str]:
+def imported(tree: ast.Module, file: str, modules: Modules) -> set[str]:
     """Names that stand for what comes from libraries."""
     names: set[str] = set()
     for node in ast.walk(tree):

@@ -22,6 +22,8 @@ PROBE = "__rearview_probe__"
 ITEM = "__rearview_item__"
 """A variable that lives from the head of a loop to the first line of its body."""
 
+_DELETING = ("pop", "__delitem__", "__delattr__", "delattr")
+
 Span = tuple[int, int] | tuple[int, int, int, int, int]
 """A line and the number of its probe: what begins on that line and logs. Or line, column, end line, end column and the number:
 everything between, with the temporaries and the statements around it that were added together."""
@@ -34,14 +36,43 @@ def rewrite(tree: ast.Module, probes: Sequence[Span] = ()) -> ast.Module:
 
 
 def deleted_names(tree: ast.Module) -> set[str]:
-    """Variables and attributes that a program deletes somewhere.
+    """Variables and attributes that a program deletes somewhere; also by their names, in what may be a namespace.
 
-    >>> sorted(deleted_names(ast.parse("del x, a.b, c[0]")))
-    ['b', 'x']
+    >>> sorted(deleted_names(ast.parse("del x, a.b, c[0]; globals().pop('y', 0); delattr(m, 'z'); exec('del w')")))
+    ['b', 'w', 'x', 'y', 'z']
     """
-    targets = [target for node in ast.walk(tree) if isinstance(node, ast.Delete) for target in node.targets]
-    inner = [one for target in targets for one in ast.walk(target) if isinstance(getattr(one, "ctx", None), ast.Del)]
-    return {one.id if isinstance(one, ast.Name) else one.attr for one in inner if isinstance(one, ast.Name | ast.Attribute)}
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Delete):
+            found.update(name for target in node.targets for one in ast.walk(target) if (name := _deleted(one)) is not None)
+        elif isinstance(node, ast.Call):
+            found |= _deleted_by(node)
+    return found
+
+
+def _deleted(target: ast.AST) -> str | None:
+    if not isinstance(getattr(target, "ctx", None), ast.Del):
+        return None
+    if isinstance(target, ast.Subscript):
+        return _constant(target.slice)
+    return target.id if isinstance(target, ast.Name) else target.attr if isinstance(target, ast.Attribute) else None
+
+
+def _deleted_by(call: ast.Call) -> set[str]:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+    given = _constant(call.args[name == "delattr"]) if len(call.args) > (name == "delattr") else None
+    if given is None:
+        return set()
+    if name in ("exec", "eval"):
+        try:
+            return deleted_names(ast.parse(given))
+        except (SyntaxError, ValueError, RecursionError):
+            return set()
+    return {given} if name in _DELETING else set()
+
+
+def _constant(node: ast.AST) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 def compile_rewritten(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from rearview.instrument import foreign, needs
+from rearview.instrument import foreign, needs, settings
 from rearview.instrument.added import Place
 from rearview.instrument.calls import first_line, last_line, tree_of
 from rearview.instrument.depth import Depth
@@ -86,6 +86,9 @@ def _outside(question: Question, files: dict[str, str], entry: str | None, every
         if not store.attribute or store.words & words:
             what = f"{store.owner or 'an object'}{'.' if store.attribute else ''}{store.attribute}"
             return f"line {store.line} of {store.file} sets {what}, which no stored state holds and a statement may read"
+    for one in settings.settings(files, entry, groups):
+        if one.sets or one.function in words:
+            return f"line {one.line} of {one.file} calls {one.text}, which may set what no stored state holds and a statement may read"
     return ""
 
 

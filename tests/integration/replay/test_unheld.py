@@ -229,3 +229,55 @@ def test_a_mistake_of_the_statement_is_reported_after_a_run_without_states(insid
     done = inside.cli("replay", "wrong", "--yes", check=False)
     assert done.returncode == 4 and "toon" in done.stderr
     assert len(inside.rows(inside.project, "wrong")) == 2
+
+
+ELSEWHERE = """
+import csv, mimetypes, random
+import rearview as rv
+import mod
+
+random.seed(2)
+total, extra, other, third = 0.0, 1.0, 2.0, 3.0
+
+def have(name):
+    try:
+        return {"extra": lambda: extra, "other": lambda: other, "third": lambda: third}[name]()
+    except NameError:
+        return -1.0
+
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        for step in rv.loop("step", range(2)):
+            total += random.random()
+            if epoch == 1:
+                globals().pop("extra", None)
+                exec("other = None; del other")
+                mod.drop()
+            SETS
+        rv.log("total", total)
+        rv.log("popped", have("extra") + have("other") + mod.have())  #?
+        rv.log("set", READS)  #?
+"""
+MODULE = """
+here = 5.0
+def drop():
+    vars(__import__("sys").modules[__name__]).pop("here", None)
+def have():
+    return globals().get("here", -1.0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("sets", "reads"),
+    [
+        ("csv.field_size_limit(1000 + epoch)", "csv.field_size_limit()"),
+        ("mimetypes.add_type(f'x/{epoch}', '.zz')", "mimetypes.types_map['.zz']"),
+    ],
+)
+def test_names_that_are_taken_out_of_namespaces_and_settings_of_libraries(tmp_path: Path, sets: str, reads: str) -> None:
+    text = ELSEWHERE.replace("SETS", sets).replace("READS", reads)
+    story = Story(tmp_path, {"train.py": text, "mod.py": MODULE}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    for name in ("popped", "set"):
+        _climb(story, name)
+    assert story.rows(story.project, "popped", "set") == story.truth("popped", "set") != {}
