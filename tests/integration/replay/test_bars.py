@@ -36,6 +36,6 @@ with rv.checkpointing():
 def test_bars_around_both_loops(tmp_path: Path) -> None:
     story = Story(tmp_path, {"train.py": PROGRAM}, env={"REARVIEW_EVERY": "1"})
     story.record()
-    assert "identical" in story.cli("verify", "--yes").stdout
+    assert "identical" in story.cli("verify", "--yes", "--workers", "2").stdout
     assert "identical" in story.ask("best").stdout
     assert story.rows(story.project, "w", "best") == story.truth("w", "best")

@@ -21,6 +21,8 @@ def within(bar: Any) -> Any:
 
 def bar_iterator(bar: Any, iterator: Any) -> Any:
     """The iterator that a bar is in the middle of; None if it has none that tells where it is."""
+    if type(bar.iterable) is Ready and bar.iterable.waiting is not None:  # put back, and nothing was taken from it since
+        return bar.iterable.waiting
     if hasattr(type(bar.iterable), "__next__"):
         return bar.iterable
     if not generators.is_generator(iterator):
@@ -33,11 +35,11 @@ class Ready:
     """What a bar runs over, with an iterator that is already on its way. Afterwards it is what it was."""
 
     def __init__(self, iterator: Iterator[Any], source: Any) -> None:
-        self._iterator: Iterator[Any] | None = iterator
+        self.waiting: Iterator[Any] | None = iterator
         self.source = source
 
     def __iter__(self) -> Iterator[Any]:
-        iterator, self._iterator = self._iterator, None
+        iterator, self.waiting = self.waiting, None
         return iter(self.source) if iterator is None else iterator
 
     def __len__(self) -> int:
