@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import random
+import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -133,6 +134,27 @@ def test_the_result_parses_and_without_what_was_put_in_it_is_the_old_file(
         assert without(found) == old
         if found.lines:
             assert "rv.log" in found.text.split(ending)[found.lines[0] - 1]
+
+
+def aside(chance: random.Random) -> list[str]:
+    """Functions that have little to do with the rest."""
+    lines: list[str] = []
+    for number in range(chance.randrange(1, 4)):
+        names = [chance.choice(["data", "tools", f"given_{number}"])]
+        lines += [f"def aside_{number}({names[0]}, more=1):", *indented(block(chance, names, 1)), f"    return more + {number}", "", ""]
+    return lines
+
+
+@settings(slow, max_examples=150)
+@given(seeds, st.booleans(), st.booleans())
+def test_into_many_versions_it_is_placed_as_into_one(seed: int, dressed: bool, renamed: bool) -> None:
+    chance, lines, at, new = asked(seed)
+    more = aside(chance)
+    text = [*changed(chance, lines), *changed(chance, ["", "", "", "", *more])]
+    old = "\n".join(odd(chance, text) if dressed else text) + "\n"
+    old = re.sub(r"\balpha\b", "alef", old) if renamed else old
+    new += "\n".join(["", *more]) + "\n"
+    assert propagate(new, at, None, old, many=True) == propagate(new, at, None, old)
 
 
 def without(found: Placed) -> str:

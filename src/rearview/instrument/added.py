@@ -7,6 +7,7 @@ when a statement runs (`depth`). Pure.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -14,8 +15,9 @@ from rearview.instrument.admissible import Admissible, switches_mode
 from rearview.instrument.calls import Calls, bodies, calls_of, first_line, last_line, name_given, parse, statements
 from rearview.instrument.matching import Difference, Matching, Run
 from rearview.instrument.modules import Modules, only_definitions, reachable
+from rearview.instrument.pieces import pieces_of, without
 from rearview.instrument.place_at import lines_of
-from rearview.instrument.scopes import used
+from rearview.instrument.scopes import bound_by, root, used
 
 Place = tuple[int, int, int, int]
 """Line, column, end line, end column."""
@@ -89,6 +91,9 @@ def added(
     """
     if recorded == current:
         return Added()
+    found = _around_the_same(recorded, current, file, helpers, taken)
+    if found is not None:
+        return found
     trees = []
     for text, whose in ((recorded, "recorded"), (current, "current")):
         try:
@@ -99,6 +104,48 @@ def added(
             return Changed(why, line, file, unreadable=whose == "current")
     earlier, later = trees
     calls = calls_of(current)
+    runs = _runs(earlier, later, calls, file, helpers, taken)
+    return _found(runs, calls, current.removeprefix("\ufeff"), file) if not isinstance(runs, Changed) else runs
+
+
+def _around_the_same(recorded: str, current: str, file: str, helpers: frozenset[str], taken: frozenset[str]) -> Added | None:
+    """The same by what is around functions that both files have; None if what is in these could matter, or something was changed."""
+    try:
+        pieces = pieces_of(recorded), pieces_of(current)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    defined = [Counter(name for piece in some for name in piece.defines) for some in pieces]
+    shared = {piece.text for piece in pieces[0]} & {piece.text for piece in pieces[1]}
+    same = [piece for piece in pieces[0] if piece.outline and piece.text in shared and all(one[piece.defines[0]] == 1 for one in defined)]
+    if not same:
+        return None
+    left_out = {piece.text for piece in same}
+    earlier, later = (parse(without(some, lambda piece: piece.text in left_out, heads=False)) for some in pieces)
+    calls = Calls(later)
+    runs = _runs(earlier, later, calls, file, helpers, taken)
+    if isinstance(runs, Changed):
+        return None
+    words = frozenset().union(*(piece.words for piece in same))
+    touched = {name for run in runs for statement in run.statements for name in _touched(statement)}
+    if words & (touched | calls.modules | set(calls.functions)):
+        return None
+    return _found(runs, calls, current.removeprefix("\ufeff"), file)
+
+
+def _touched(statement: ast.stmt) -> Iterator[str]:
+    """Names that a statement binds, or whose objects it changes."""
+    for node in ast.walk(statement):
+        yield from bound_by(node)
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            yield from node.names
+        elif isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            yield root(node) or ""
+
+
+def _runs(
+    earlier: ast.Module, later: ast.Module, calls: Calls, file: str, helpers: frozenset[str], taken: frozenset[str]
+) -> list[Run] | Changed:
+    """What was added to a tree, or why it is another one."""
     admissible = Admissible(earlier, later, calls, helpers, taken)
     matching = Matching(admissible.admits)
     try:
@@ -117,7 +164,7 @@ def added(
         alone = next(filter(switches_mode, run.statements), None)
         if alone is not None and not any(_logs_of(one, calls) for one, _ in _with_around(run)):
             return Changed(f"`{_short(alone)}` was added: it does something else than log, and may change the run", alone.lineno, file)
-    return _found(matching.runs, calls, current.removeprefix("\ufeff"), file)
+    return matching.runs
 
 
 def added_in_project(recorded: Mapping[str, str], current: Mapping[str, str], entry: str | None = None) -> Added | Changed:

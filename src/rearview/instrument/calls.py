@@ -111,12 +111,6 @@ def nodes_of(text: str) -> list[ast.AST]:
     return nodes(tree_of(text))
 
 
-@lru_cache(maxsize=64)
-def imports_of(text: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
-    """The import statements of a file, anywhere in it."""
-    return tuple(one for one in nodes_of(text) if isinstance(one, ast.Import | ast.ImportFrom))
-
-
 def _imports_it(call: ast.Call) -> bool:
     """`__import__("rearview")`, which is how a statement is placed in a file that does not import it."""
     named = call.func.id if isinstance(call.func, ast.Name) else call.func.attr if isinstance(call.func, ast.Attribute) else ""

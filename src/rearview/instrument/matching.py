@@ -10,13 +10,12 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 
-from rearview.instrument.calls import children, first_line, nodes, tree_of
+from rearview.instrument.calls import first_line, nodes
+from rearview.instrument.pieces import Piece, means_nothing, pieces_of
 
 _BLOCKS = ("body", "orelse", "finalbody")
 _NEVER = float("inf")
-_WORDS = ("id", "attr", "arg", "name", "value")
 _WITH_BLOCKS = (ast.stmt, ast.Module, ast.ExceptHandler, ast.match_case)
 _PARTS = (ast.ExceptHandler, ast.match_case)
 
@@ -177,24 +176,21 @@ class Matching:
 def surely_changed(earlier: str, later: str) -> bool:
     """Whether the earlier file has something that the later one has not, or less often: then it is not there in full. Quick."""
     try:
-        return bool(_inventory(earlier) - _inventory(later))
+        mine, theirs = pieces_of(earlier), pieces_of(later)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False  # somebody who compares them will say so
+    return bool(_beyond(mine, theirs) - _beyond(theirs, mine))
 
 
-@lru_cache(maxsize=64)
-def _inventory(text: str) -> Counter[str]:
-    """How often each kind of node, name and constant is in a file, without what means nothing."""
-    found: list[str] = []
-    pending: list[ast.AST] = [tree_of(text)]
-    while pending:
-        node = pending.pop()
-        if not _nothing(node):
-            found.append(node.__class__.__name__)
-            words = [getattr(node, name, None) for name in _WORDS if name in node._fields]
-            found += [repr(one) for one in words if not isinstance(one, ast.AST)]
-            pending += children(node)
-    return Counter(found)
+def _beyond(some: tuple[Piece, ...], others: tuple[Piece, ...]) -> Counter[str]:
+    """What is in pieces that others have not."""
+    known = Counter(one.text for one in others)
+    found: Counter[str] = Counter()
+    for one in some:
+        known[one.text] -= 1
+        if known[one.text] < 0:
+            found.update(one.inventory)
+    return found
 
 
 def same(one: object, other: object) -> bool:
@@ -229,11 +225,7 @@ def strip(tree: ast.AST) -> None:
         for name in _BLOCKS:
             block = getattr(node, name, None)
             if isinstance(block, list):
-                block[:] = [one for one in block if not _nothing(one)]
-
-
-def _nothing(statement: ast.AST) -> bool:
-    return isinstance(statement, ast.Pass) or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+                block[:] = [one for one in block if not means_nothing(one)]
 
 
 def _head_fields(node: ast.AST) -> Iterator[str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from rearview.instrument.calls import bodies, imports_of, tree_of
+from rearview.instrument.calls import bodies, tree_of
+from rearview.instrument.pieces import pieces_of
 
 _INIT = "/__init__"
 
@@ -56,7 +57,7 @@ class Modules:
         known = self._imports.get(path)
         if known is None:
             try:
-                every = imports_of(self._files[path])
+                every = tuple(one for piece in pieces_of(self._files[path]) for one in piece.imports)
             except (SyntaxError, ValueError, RecursionError):
                 every = ()
             known = self._imports[path] = [file for node in every for file in self.meant(node, path)]

@@ -21,7 +21,7 @@ _MODULE_METHODS = frozenset(
     "zero_grad requires_grad_ register_buffer register_parameter extra_repr get_extra_state set_extra_state".split()
 )
 """What torch may call of an `nn.Module`."""
-_PLAIN_DECORATORS = frozenset(
+PLAIN_DECORATORS = frozenset(
     "no_grad inference_mode enable_grad set_grad_enabled staticmethod classmethod lru_cache cache wraps main command option argument "
     "group record override abstractmethod dataclass njit jit".split()
 )
@@ -217,7 +217,7 @@ class Program:
         for decorator in node.decorator_list:
             named = decorator.func if isinstance(decorator, ast.Call) else decorator
             name = named.attr if isinstance(named, ast.Attribute) else named.id if isinstance(named, ast.Name) else ""
-            if name not in _PLAIN_DECORATORS or name in self._functions or name in self._classes:
+            if name not in PLAIN_DECORATORS or name in self._functions or name in self._classes:
                 return f"is decorated with {ast.unparse(decorator)}"
         if part.cls is None:
             return None

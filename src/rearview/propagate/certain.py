@@ -61,6 +61,7 @@ def _the_same(anchor: Anchor, loops: Loops, old_loops: Loops) -> bool:
 
 def _hardly_changed(matching: Matching) -> bool:
     """Whether the two versions as a whole are nearly the same, but for calls for their own sake."""
+    matching.new.need_all()
     new, old = _not_calls(matching.new.nodes), _not_calls(matching.old.nodes)
     same = sum(1 for one in new if (other := matching.old_of.get(one)) is not None and one.head == other.head)
     return 2 * same >= _SAME_FILE * (len(new) + len(old))

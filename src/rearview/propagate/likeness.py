@@ -11,6 +11,8 @@ from rearview.propagate.tree import File, Node
 
 _BLURRED = 0.97
 """For statements that are the same but for variables that only one version has."""
+SAYS_ENOUGH = 14
+"""Characters: a shorter statement stands in many places."""
 _KINDRED = ({"Assign", "AugAssign", "Expr"}, {"Return", "Expr"}, {"Return", "Assign"}, {"For", "While"}, {"If", "Elif"})
 
 
@@ -87,6 +89,18 @@ class Likeness:
             unknown = self._only_new if node.file is self._files[0] else self._only_old
             known = self._strangers[node] = [(word, count) for word, count in node.words.items() if word in unknown]
         return known
+
+
+def recognised_text(node: Node) -> int | None:
+    """By what a statement is recognised wherever it stands: all of its text, if that says enough."""
+    if node.left_out or node.nothing or node.kind in ("ExceptHandler", "Elif"):
+        return None  # what is left out is recognised by its name
+    return node.key if node.weight >= SAYS_ENOUGH else None
+
+
+def recognised_blurred(text: str) -> str | None:
+    """The same for one whose variables that only one version has are all alike."""
+    return text if len(text.replace("?", "")) >= SAYS_ENOUGH + 6 else None
 
 
 def dice(new: frozenset[int], old: frozenset[int]) -> float:

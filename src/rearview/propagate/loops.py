@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Hashable
 
-from rearview.instrument.calls import calls_of, name_given
+from rearview.instrument.calls import name_given
 from rearview.propagate.tree import File, Node
 
 _REARVIEW = re.compile(r"\b(?:rv|rearview|flor)\b")
@@ -20,7 +20,7 @@ class Loops:
     """The marks of one file."""
 
     def __init__(self, file: File) -> None:
-        self._calls = calls_of(file.text) if _REARVIEW.search(file.text) else None
+        self._calls = file.calls if _REARVIEW.search(file.text) else None
 
     def name(self, node: Node) -> str | None:
         """The name of the `rv.loop` that a `for` runs over, also through `enumerate`, `tqdm` and the like."""

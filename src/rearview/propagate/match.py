@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from itertools import pairwise
 
-from rearview.propagate.likeness import Likeness, dice
+from rearview.propagate.hidden import LeftOut
+from rearview.propagate.likeness import SAYS_ENOUGH, Likeness, dice, recognised_blurred, recognised_text
 from rearview.propagate.loops import Loops
 from rearview.propagate.tree import File, Node
 
@@ -26,8 +27,6 @@ _STILL_ALIKE = 0.25
 """For the only block of its kind that is left over."""
 _SHORT = 3
 _WRAPPERS = ("If", "With", "For", "While", "Try")
-_SAYS_ENOUGH = 14
-"""Characters: a shorter statement stands in many places."""
 _LARGEST_TABLE = 30_000
 """Pairs that are compared at most when two runs of statements are aligned."""
 
@@ -69,16 +68,25 @@ class Matching:
 
     def _hint(self) -> None:
         """What is surely the same, wherever it stands."""
+        self._need_marks()
         loops, old_loops = Loops(self.new), Loops(self.old)
-        ways: list[Callable[[Node], Hashable]] = [loops.here, loops.anywhere, loops.log, _definition, _text, self._blurred]
+        ways: list[Callable[[Node], Hashable]] = [loops.here, loops.anywhere, loops.log, _definition, recognised_text, self._blurred]
         old_ways: list[Callable[[Node], Hashable]] = [
-            old_loops.here, old_loops.anywhere, old_loops.log, _definition, _text, self._blurred
+            old_loops.here, old_loops.anywhere, old_loops.log, _definition, recognised_text, self._blurred
         ]  # fmt: skip
         for way, old_way in zip(ways, old_ways, strict=True):
             for new, old in _once_each(self.new.nodes, self.old.nodes, way, old_way):
                 if new not in self._hints and old not in self._hinted:
                     self._hints[new] = old
                     self._hinted[old] = new
+
+    def _need_marks(self) -> None:
+        """LeftOut if a statement could be one of a function that was left out."""
+        for file in (self.new, self.old):
+            if file.hidden is not None:
+                marks = file.hidden.marks
+                if any(recognised_text(one) in marks or self._blurred(one) in marks for one in file.nodes):
+                    raise LeftOut
 
     def _blur(self, node: Node) -> Hashable:
         """All of a statement, with variables that only one version has all alike."""
@@ -88,8 +96,7 @@ class Matching:
     def _blurred(self, node: Node) -> Hashable:
         if node.blocks or node.nothing:
             return None
-        text = self.likeness.blurred(node)
-        return text if len(text.replace("?", "")) >= _SAYS_ENOUGH + 6 else None
+        return recognised_blurred(self.likeness.blurred(node))
 
     def _align(self, new: Node, old: Node) -> None:
         """Two statements are the same one: so are, block by block, those inside them."""
@@ -199,6 +206,9 @@ class Matching:
         """Pair what contains the same: a renamed function, a loop that was moved."""
         new = [one for one in self.new.nodes if one.blocks and one not in self.old_of and one.bag]
         old = [one for one in self.old.nodes if one.blocks and one not in self.new_of and one.bag]
+        for file, others in ((self.old, new), (self.new, old)):
+            if file.hidden is not None and not all(one.bag.isdisjoint(file.hidden.bag) for one in others):
+                raise LeftOut
         if len(new) * len(old) > 4 * _LARGEST_TABLE:
             return
         scored = []
@@ -214,7 +224,7 @@ class Matching:
     def _left_over(self) -> None:
         new = [one for one in self.new.nodes if one not in self.old_of]
         old = [one for one in self.old.nodes if one not in self.new_of]
-        for one, other in _once_each(new, old, _text, _text):
+        for one, other in _once_each(new, old, recognised_text, recognised_text):
             self._pair_and_align(one, other)
 
     def _unwrapped(self) -> None:
@@ -273,7 +283,7 @@ def _by_function(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
     """Simple statements that say enough to be known again, by the function that they are in."""
     found: dict[Node, list[Node]] = {}
     for one in nodes:
-        if not one.blocks and not one.nothing and one.weight >= _SAYS_ENOUGH:
+        if not one.blocks and not one.nothing and one.weight >= SAYS_ENOUGH:
             found.setdefault(one.function, []).append(one)
     return found
 
@@ -288,10 +298,6 @@ def _next(node: Node, step: int) -> Node | None:
 
 
 # -- by what statements are recognised --------------------------------------------------------------------------------------
-
-
-def _text(node: Node) -> Hashable:
-    return node.key if node.weight >= _SAYS_ENOUGH and not node.nothing and node.kind not in ("ExceptHandler", "Elif") else None
 
 
 def _key(node: Node) -> Hashable:

@@ -32,7 +32,8 @@ class Scopes:
         """The names that are a function's, a class's or the module's own."""
         known = self._bound.get(id(scope))
         if known is None:
-            known = self._bound[id(scope)] = bound(scope.syntax)
+            hidden = self.file.hidden if scope.owner is None else None
+            known = self._bound[id(scope)] = set(hidden.bound) if hidden is not None else bound(scope.syntax)
             if scope.owner is None:  # what functions declare global is the module's
                 known.update(self.file.globals)
         return known
@@ -127,12 +128,14 @@ class Names:
 
     def _votes(self, name: str, home: Node) -> tuple[dict[str, float], dict[str, float]]:
         """What matched statements have in the place of a name: in all, and where it is bound."""
+        if home.owner is None:
+            home.file.need([name])
         votes: dict[str, float] = defaultdict(float)
         defined: dict[str, float] = defaultdict(float)
         inside = [home, *home.below()]
         for node in inside:
             other = self._matching.old_of.get(node)
-            if other is None or name not in node.head or node.owner is None:
+            if other is None or node.left_out or name not in node.head or node.owner is None:
                 continue
             alike = self._matching.likeness.heads(node, other)
             for mine, theirs, binds in _side_by_side(node.syntax, other.syntax):

@@ -10,8 +10,8 @@ import builtins
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from rearview.instrument.calls import Calls
 from rearview.instrument.scopes import bound_by, of_own, read, root
+from rearview.propagate.hidden import LeftOut
 from rearview.propagate.names import Meaning, Names
 from rearview.propagate.telling import loggers, passes_on, receivers
 from rearview.propagate.tree import Node
@@ -135,6 +135,8 @@ class Finding:
         binders = [one for one in home.below() if one.function is home and binds(one, name)]
         top = [one for one in binders if one.owner is one.file.module]
         if len(binders) == 1 and top and self._above(top[0]):
+            if top[0].left_out:
+                raise LeftOut
             made = {one for node in of_own([top[0].syntax]) for one in bound_by(node)}
             imports = isinstance(top[0].syntax, ast.Import | ast.ImportFrom)
             return top if imports or not made & self._names.old.bound(self._module) else None
@@ -144,6 +146,8 @@ class Finding:
 
     def _temporaries(self, name: str, home: Node, binders: list[Node]) -> list[Node] | None:
         """All that binds or fills a name, if nothing that the old version has reads it."""
+        if home.owner is None:
+            home.file.need([name])
         makers = [one for one in home.below() if one not in self._inside and (one in binders or fills(one, name))]
         if not all(isinstance(one.syntax, (*_TEMPORARIES, ast.Expr)) and not self._matched(one) for one in makers):
             return None
@@ -155,7 +159,7 @@ class Finding:
         value = node.syntax.value if isinstance(node.syntax, ast.Expr) else None
         if not isinstance(value, ast.Call):
             return False
-        return Calls(node.file.tree).called(value) == "log" or (isinstance(value.func, ast.Name) and value.func.id in ("print", "log"))
+        return node.file.calls.called(value) == "log" or (isinstance(value.func, ast.Name) and value.func.id in ("print", "log"))
 
 
 def _only_binds(node: Node) -> bool:

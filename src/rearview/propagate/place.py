@@ -11,10 +11,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from rearview.instrument.calls import check, parse
+from rearview.instrument.calls import check
+from rearview.instrument.pieces import pieces_of
 from rearview.instrument.scopes import bound_by, read
+from rearview.propagate.apart import apart
 from rearview.propagate.certain import reasons
 from rearview.propagate.choose import choose, not_yet
+from rearview.propagate.hidden import LeftOut
 from rearview.propagate.match import Matching
 from rearview.propagate.names import Names
 from rearview.propagate.needs import Finding, Needs
@@ -55,8 +58,10 @@ class Refused:
     """Lines of the old file before which it could stand."""
 
 
-def propagate(new: str, line: int, end: int | None, old: str, after: int | None = None) -> Placed | Refused:
+def propagate(new: str, line: int, end: int | None, old: str, after: int | None = None, *, many: bool = False) -> Placed | Refused:
     """Place the statements on lines `line` to `end` of one version into another; `after` is a line behind whose statement they are to go.
+
+    `many`: into many versions, one by one. What does not matter to the statements is then not compared again and again.
 
     >>> found = propagate("for i in x:\\n    a = f(i)\\n    log(a)\\n", 3, None, "for i in x:\\n    b = f(i)\\n")
     >>> print(found.text, end="")
@@ -64,14 +69,22 @@ def propagate(new: str, line: int, end: int | None, old: str, after: int | None 
         b = f(i)
         log(b)
     """
-    files = both(new, old)
-    if isinstance(files, Refused):
-        return files
-    group = _group(files[0], line, end)
+    files = apart(new, (line, end or line), old) if many and after is None else None
+    if files is not None:
+        try:
+            return _placed(*files, line, end, None)
+        except LeftOut:
+            pass  # as a whole, then
+    whole = both(new, old)
+    return whole if isinstance(whole, Refused) else _placed(*whole, line, end, after)
+
+
+def _placed(new: File, old: File, line: int, end: int | None, after: int | None) -> Placed | Refused:
+    group = _group(new, line, end)
     if not group:
         return Refused(f"there is no statement on line {line} of the new version")
     try:
-        return _Placing(files[0], files[1], group).result(after)
+        return _Placing(new, old, group).result(after)
     except RecursionError:
         return Refused("its statements are nested too deeply to be compared")
 
@@ -211,7 +224,10 @@ class _Placing:
         text, ranges, begins = splice(self._old, insertions)
         only_tells = all(type(one) in _ANYWHERE for node in self._group for one in ast.walk(node.syntax))
         try:
-            (parse if only_tells and not carried else check)(text.removeprefix(self._old.mark), "<placed>")
+            if only_tells and not carried:
+                pieces_of(text)
+            else:
+                check(text.removeprefix(self._old.mark), "<placed>")
         except (SyntaxError, ValueError) as problem:
             return Refused(f"the version would not be a program any more: {getattr(problem, 'msg', problem)}", (line,))
         bare = splice(self._old, [statement])[0]
@@ -260,6 +276,8 @@ def _only_wraps(owner: Node, group: list[Node]) -> bool:
         if not isinstance(one.syntax, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom) or _acts(one.syntax, owner):
             return False
         mine = {name for node in ast.walk(one.syntax) for name in bound_by(node)}
+        if owner.function is owner.file.module:
+            owner.file.need(mine)
         outside = [other for other in owner.function.below() if other is not owner and not _within(other, owner) and not other.blocks]
         if any(mine & set(other.words) for other in outside):
             return False

@@ -9,9 +9,11 @@ import ast
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from rearview.instrument.calls import statements, tree_of
+from rearview.instrument.calls import nodes_of, statements, tree_of
 from rearview.instrument.modules import Modules
+from rearview.instrument.pieces import begins, pieces_of
 from rearview.instrument.scopes import bound_by, of_own
 from rearview.propagate.carry import carry
 from rearview.propagate.place import Placed, Refused, propagate
@@ -134,7 +136,7 @@ class _Placing:
         return file, found
 
     def _into(self, statement: Statement, path: str) -> Placed | Refused:
-        return propagate(self._new[statement.file], statement.line, statement.end, self._files[path])
+        return propagate(self._new[statement.file], statement.line, statement.end, self._files[path], many=True)
 
     def _others(self, statement: Statement) -> list[str]:
         """Files that the statement's function may stand in: those with one of its name; for one outside functions, those that call us."""
@@ -202,7 +204,7 @@ class _Placing:
         read = {one.attr for node in _inserted(placed) for one in ast.walk(node) if isinstance(one, ast.Attribute)}
         if not read:
             return
-        own = {name for text in self._new.values() for name in _members(text)}
+        own = frozenset().union(*map(_members, self._new.values()))
         before = "\n".join(self._files[path] if path != file else self._old.get(path, "") for path in self._files)
         for name in sorted(read & own):
             if not re.search(rf"\b{re.escape(name)}\b", before):
@@ -235,7 +237,8 @@ def _alone(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.Impo
 def _imports(text: str) -> dict[str, tuple[ast.Import | ast.ImportFrom, ast.alias]]:
     """The names that a file imports, anywhere in it."""
     found: dict[str, tuple[ast.Import | ast.ImportFrom, ast.alias]] = {}
-    for node in ast.walk(tree_of(text)):
+    importing = "".join(piece.text for piece in pieces_of(text) if piece.imports)
+    for node in nodes_of(importing):
         if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
                 for name in bound_by(alias):
@@ -251,27 +254,31 @@ def _bound(text: str) -> set[str]:
         return set()
 
 
-def _members(text: str) -> Iterator[str]:
+@lru_cache(maxsize=64)
+def _members(text: str) -> frozenset[str]:
     """Methods and attributes that a file gives its own classes and objects."""
     try:
-        tree = tree_of(text)
+        every = nodes_of(text)
     except (SyntaxError, ValueError, RecursionError):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):
-            yield from (name for one in of_own(node) for name in bound_by(one))
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
-            yield node.attr
+        return frozenset()
+    classes = [node for node in every if isinstance(node, ast.ClassDef)]
+    found = {name for node in classes for one in of_own(node) for name in bound_by(one)}
+    stores = [node for node in every if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
+    return frozenset(found | {node.attr for node in stores if isinstance(node.value, ast.Name)})
 
 
 def _inserted(placed: Placed) -> list[ast.stmt]:
     """The statements of a placed text that are new."""
     ranges = [(placed.text.count("\n", 0, start) + 1, placed.text.count("\n", 0, end) + 1) for start, end in placed.inserted]
     found = []
-    for one in statements(tree_of(placed.text).body):
-        last = one.end_lineno or one.lineno
-        if any(first <= one.lineno and last <= end for first, end in ranges):
-            found.append(one)
+    pieces = pieces_of(placed.text)
+    for piece, begin in zip(pieces, begins(pieces), strict=True):
+        if not any(first < begin + piece.lines and begin <= end for first, end in ranges):
+            continue
+        for one in statements(tree_of(piece.text).body):
+            line, last = one.lineno + begin - 1, (one.end_lineno or one.lineno) + begin - 1
+            if any(first <= line and last <= end for first, end in ranges):
+                found.append(one)
     return found
 
 

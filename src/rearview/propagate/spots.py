@@ -119,6 +119,8 @@ class Spots:
     def find(self, group: list[Node]) -> Spot | Nowhere:
         """The place of some statements that stand next to each other."""
         first, last = group[0], group[-1]
+        if first.owner is first.file.module:
+            first.file.need_all()
         block = first.siblings
         preceding = [one for one in reversed(block[: first.index]) if not one.nothing]
         following = [one for one in block[last.index + 1 :] if not one.nothing]
@@ -188,6 +190,8 @@ class Spots:
         return f"this version has no counterpart of the block around it (`{owner.kind.lower()}`, line {owner.line})"
 
     def _in_block(self, owner: Node, name: str, preceding: list[Node], following: list[Node]) -> Spot:
+        if owner is owner.file.module:
+            owner.file.need_all()
         block = owner.blocks[name]
         before = self._anchor(preceding, owner, name, True)
         after = self._anchor(following, owner, name, False)

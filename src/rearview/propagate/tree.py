@@ -9,17 +9,18 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from rearview.instrument.calls import first_line, last_line, parse
+from rearview.instrument.calls import Calls, calls_of, first_line, last_line, parse, tree_of
 from rearview.instrument.place_at import lines_of
+from rearview.propagate.hidden import Hidden, LeftOut
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _T = TypeVar("_T")
 _BLOCKS = ("body", "orelse", "finalbody")
-_VARIABLE = re.compile(r"(?<![\w.])[^\W\d]\w*")
+VARIABLE = re.compile(r"(?<![\w.])[^\W\d]\w*")
 _NO_PARTS = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "type_comment", "conversion"})
 _PARTS = {
     kind: tuple(one for one in kind._fields if one not in _NO_PARTS)
@@ -86,6 +87,12 @@ class Node:
         """Whether it only fills a place: `pass`, `...`, a docstring."""
         one = self.syntax
         return isinstance(one, ast.Pass) or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+
+    @lazily
+    def left_out(self) -> bool:
+        """Whether it is a function of which only the head is there."""
+        hidden = self.file.hidden
+        return hidden is not None and isinstance(self.syntax, ast.FunctionDef) and self.syntax.name in hidden.functions
 
     @lazily
     def scope(self) -> Node:
@@ -179,10 +186,12 @@ class Node:
 class File:
     """One version of a file. SyntaxError, ValueError, RecursionError if it is no program."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, outline: str | None = None, hidden: Hidden | None = None) -> None:
+        """`outline`: the text without what is in functions that were left out, which are `hidden`."""
         self.mark = "\ufeff" if text.startswith("\ufeff") else ""
         self.text = text.removeprefix(self.mark)
-        self.tree = parse(self.text)
+        self.hidden = hidden
+        self.tree = parse(self.text) if outline is None else tree_of(outline)
         self.lines = lines_of(self.text)
         self._ascii = self.text.isascii()
         self.module = Node(self.tree, self, None, "", 0)
@@ -235,7 +244,7 @@ class File:
         located = hasattr(node, "end_lineno") and getattr(node, "lineno", None) is not None
         text = self.segment(node) if located else ast.unparse(node)
         if unknown:
-            text = _VARIABLE.sub(lambda found: "?" if found[0] in unknown else found[0], text)
+            text = VARIABLE.sub(lambda found: "?" if found[0] in unknown else found[0], text)
         return _LAST_COMMA.sub("", _SPACE.sub("", text).replace("'", '"'))
 
     def segment(self, node: ast.AST) -> str:
@@ -259,17 +268,36 @@ class File:
     @lazily
     def names(self) -> frozenset[str]:
         """The variables that it mentions."""
-        return self._mentioned[0]
+        return self._mentioned[0] if self.hidden is None else self.hidden.names
 
     @lazily
     def globals(self) -> frozenset[str]:
         """What its functions declare to be the module's."""
-        return self._mentioned[1]
+        return self._mentioned[1] if self.hidden is None else self.hidden.globals
 
     @lazily
     def imports_all(self) -> bool:
         """Whether names may come from `import *`."""
-        return self._mentioned[2]
+        return self._mentioned[2] if self.hidden is None else self.hidden.imports_all
+
+    @lazily
+    def calls(self) -> Calls:
+        """How it calls rearview."""
+        if self.hidden is None:
+            return calls_of(self.text)
+        found = Calls(self.tree)
+        self.need(found.modules, found.functions)
+        return found
+
+    def need(self, *words: Iterable[str]) -> None:
+        """LeftOut if functions that were left out mention one of some words."""
+        if self.hidden is not None and any(not self.hidden.words.isdisjoint(some) for some in words):
+            raise LeftOut
+
+    def need_all(self) -> None:
+        """LeftOut if functions were left out."""
+        if self.hidden is not None:
+            raise LeftOut
 
     @lazily
     def _mentioned(self) -> tuple[frozenset[str], frozenset[str], bool]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rearview.instrument.added import Added, Changed, added_in_project
-from rearview.instrument.calls import bodies, calls_of, name_given, statements, tree_of
+from rearview.instrument.calls import calls_of, children, name_given, statements, tree_of
 from rearview.instrument.modules import reachable
 from rearview.propagate.place import Refused
 from rearview.propagate.project import Spread, Statement, place_all
@@ -53,13 +53,20 @@ def _logging(path: str, text: str) -> Iterator[Wanted]:
     calls = calls_of(text)
     lines = text.splitlines()
     for statement in statements(tree.body):
-        inside = {id(node) for body in bodies(statement) for one in statements(body) for node in ast.walk(one)}
-        logs = [node for node in ast.walk(statement) if id(node) not in inside and calls.called(node) == "log"]
+        logs = [node for node in _own(statement) if calls.called(node) == "log"]
         names = tuple(name_given(one) for one in logs if isinstance(one, ast.Call))
         if names:
             end = statement.end_lineno or statement.lineno
             shown = " ".join(line.strip() for line in lines[statement.lineno - 1 : end])
             yield Wanted(Statement(path, statement.lineno, end), names, shown)
+
+
+def _own(statement: ast.stmt) -> list[ast.AST]:
+    """What is in a statement and in no statement inside it."""
+    found: list[ast.AST] = [statement]
+    for node in found:
+        found += [one for one in children(node) if not isinstance(one, ast.stmt)]
+    return found
 
 
 def joined(every: Iterable[Wanted], files: Mapping[str, str]) -> list[Statement]:
