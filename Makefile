@@ -13,6 +13,9 @@ CORPUS_PYTHON ?= $(VENV)/bin/python
 PYTEST  ?= $(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal
 PIP      = $(VENV)/bin/python -m pip --disable-pip-version-check install --quiet
 
+# What is compiled is kept: the tests start thousands of programs.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo test check unit other-pythons bench long corpus wheel setup clean
@@ -27,6 +30,7 @@ test: check other-pythons  ## everything that has to hold for every change; begi
 	$(PYTEST)
 
 check: $(VENV)/.ready  ## ruff, mypy --strict, import contracts
+	@$(VENV)/bin/python -m compileall -q src
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/mypy --strict
 	$(VENV)/bin/lint-imports --no-logo

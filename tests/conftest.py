@@ -44,6 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     A change is tried with the same examples each time, so that it is the change that fails; `make long` goes looking for new ones.
     """
+    if hasattr(config, "workerinput") or not getattr(config.option, "numprocesses", None):
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # of the programs that are started: their folders are compared, byte for byte
     if importlib.util.find_spec("hypothesis"):
         from hypothesis import settings
 
