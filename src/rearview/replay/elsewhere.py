@@ -24,6 +24,13 @@ Sites = tuple[Site, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Unasked:
+    """No statement logs the names: nothing is asked of the run."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Then:
     """A recorded version: its files, and what its program begins with."""
 
@@ -61,7 +68,7 @@ class Elsewhere:
     """Places the statements of the source as it is now."""
 
     now: Now
-    _known: dict[tuple[VersionId, tuple[str, ...], str | None, Notebook | None], tuple[Statements, Sites] | Refused] = field(
+    _known: dict[tuple[VersionId, tuple[str, ...], str | None, Notebook | None], tuple[Statements, Sites] | Refused | Unasked] = field(
         default_factory=dict
     )
     _wanted: dict[tuple[int, tuple[str, ...]], list[Wanted]] = field(default_factory=dict)
@@ -69,7 +76,7 @@ class Elsewhere:
 
     def placed_in(
         self, version: VersionId, names: tuple[str, ...], entry: str | None, notebook: Notebook | None = None
-    ) -> tuple[Statements, Sites] | Refused:
+    ) -> tuple[Statements, Sites] | Refused | Unasked:
         """The statements that log some names placed into another version, and where they went. Done once for each version."""
         key = version, names, entry, notebook
         if key not in self._known:
@@ -78,14 +85,14 @@ class Elsewhere:
 
     def _place_in(
         self, version: VersionId, names: tuple[str, ...], entry: str | None, notebook: Notebook | None
-    ) -> tuple[Statements, Sites] | Refused:
+    ) -> tuple[Statements, Sites] | Refused | Unasked:
         then = self._then(version, entry, notebook)
         if isinstance(then, Refused):
             return then
         asked = self._asked(then, names)
         if not asked:
             where = "the source as it is now" if notebook is None else "the notebook as it was saved last"
-            return Refused(f"no statement of {where} logs {', '.join(names)}")
+            return Unasked(f"no statement of {where} logs {', '.join(names)}")
         found = self._settled(then, asked)
         if isinstance(found, Refused):
             return found

@@ -20,7 +20,7 @@ from rearview.model import RunId, VersionId
 from rearview.propagate.place import Refused
 from rearview.propagate.project import Site
 from rearview.replay import cells, notebooks
-from rearview.replay.elsewhere import Elsewhere
+from rearview.replay.elsewhere import Elsewhere, Unasked
 from rearview.replay.sources import At, Notebook, Now, Statements
 from rearview.store import probes
 from rearview.store.probes import Probe
@@ -279,8 +279,8 @@ def _placed(elsewhere: Elsewhere, one: _Elsewhere, names: tuple[str, ...]) -> Qu
     if not wanted:
         return Other(run.run, f"it logged {', '.join(own)} itself")
     placed = elsewhere.placed_in(version, wanted, run.filename if run.how in _FILES else None, notebook_of(run))
-    if isinstance(placed, Refused):
-        return Other(run.run, placed.why, version)
+    if isinstance(placed, Refused | Unasked):
+        return Other(run.run, placed.why, version if isinstance(placed, Refused) else None)
     statements, sites = placed
     logs = tuple(log for log in statements.added.logs if log.name in wanted or log.name is None)
     if not logs:
