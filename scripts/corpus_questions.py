@@ -46,6 +46,12 @@ def _norm(what: str, of: str) -> str:
 
 MORE: dict[str, Change] = {"nanogpt": Change("train.py", (Loop("", 5, "micro"),))}
 """Loops that are named for the questions' sake: in `corpus.py` the program has only one."""
+_SPACES = (
+    "assert isinstance(envs.single_action_space",
+    "[space.seed(1) for space in (envs.observation_space, envs.single_observation_space, envs.action_space)]",
+)
+SEEDED: dict[str, tuple[str, str, str]] = {"cleanrl_ppo": ("cleanrl/ppo.py", *_SPACES), "cleanrl_dqn": ("cleanrl/dqn.py", *_SPACES)}
+"""File, line and statement of what seeds generators that a program seeds with the time it is, and never draws from: they are compared."""
 QUESTIONS: dict[str, tuple[Question, Question]] = {
     "mnist": (
         Question("outer", "per_class", "mnist/main.py", "correct += pred.eq(",
@@ -108,6 +114,20 @@ def asked(text: str, questions: list[Question]) -> str:
         assert node.end_lineno is not None
         lines.insert(node.end_lineno, " " * node.col_offset + f'rv.log("{one.name}", {one.value})')
     return "\n".join(lines)
+
+
+def program_of(program: dict[str, Any], base: Path, folder: Path, python: str) -> Copy:
+    """A copy of a program, ready to be recorded."""
+    name = program["id"]
+    copy = Copy(program, base, folder, python, SOURCE, (MORE[name],) if name in MORE else ())
+    if name in SEEDED:
+        file, behind, statement = SEEDED[name]
+        text = (copy.folder / file).read_text()
+        node = _behind(text, behind)
+        lines = text.split("\n")
+        lines.insert(node.end_lineno or node.lineno, " " * node.col_offset + statement)
+        (copy.folder / file).write_text("\n".join(lines))
+    return copy
 
 
 def _behind(text: str, begins: str) -> ast.stmt:
@@ -195,9 +215,8 @@ def program_asked(program: dict[str, Any], base: Path, chosen: argparse.Namespac
     """One program: recorded, asked, and run with the statements from the start."""
     name = program["id"]
     folder = chosen.work / "asked" / name / "w"
-    more = (MORE[name],) if name in MORE else ()
     questions = QUESTIONS[name]
-    copy = Copy(program, base, folder, chosen.python, SOURCE, more)
+    copy = program_of(program, base, folder, chosen.python)
     code, _, errors = copy.start().wait()
     if code:
         return {"right": False, "why": f"recorded, it ended with {code}: {errors[-400:]}", "questions": []}
@@ -205,7 +224,7 @@ def program_asked(program: dict[str, Any], base: Path, chosen: argparse.Namespac
     before = hashes(folder)
     answers = [ask(copy, one, chosen.workers) for one in questions]
     touched = sorted(path for path, digest in (before.items() ^ hashes(folder).items()))
-    copy = Copy(program, base, folder, chosen.python, SOURCE, more)
+    copy = program_of(program, base, folder, chosen.python)
     add(copy, questions)
     code, _, errors = copy.start().wait()
     if code:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rearview.instrument.calls import first_line, heads, nodes, statements, tree_of
+from rearview.instrument.calls import bodies, first_line, heads, nodes, statements, tree_of
 from rearview.instrument.depth import Depth, depths
 from rearview.instrument.foreign import Lines, imported
 from rearview.instrument.modules import Modules
@@ -54,15 +54,28 @@ def settings(files: Mapping[str, str], entry: str | None, added: Sequence[tuple[
             continue
         if tree is not None:
             mine = [place for path, place in added if path == file]
-            calls = _calls(tree, file, imported(tree, file, modules))
+            body = tree.body if entry in (None, file) else _in_functions(tree)  # what a module does when it is imported, it does again
+            calls = _calls(body, file, imported(tree, file, modules))
             found += [one for one in calls if not any(place[0] <= one.line <= place[2] for place in mine)]
     where = depths(files, [(one.file, one.line) for one in found], entry, added) if found else []
     return [one for one, depth in zip(found, where, strict=True) if depth not in (Depth(), Depth(prefix=True))]
 
 
-def _calls(tree: ast.Module, file: str, theirs: set[str]) -> Iterator[Setting]:
+def _in_functions(tree: ast.Module) -> list[ast.stmt]:
+    """The bodies of a module's functions, and of the methods of its classes."""
+    found: list[ast.stmt] = []
+    pending: list[ast.stmt] = list(tree.body)
+    for one in pending:
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+            found += one.body
+        else:
+            pending += [inner for body in bodies(one) for inner in body]
+    return found
+
+
+def _calls(body: list[ast.stmt], file: str, theirs: set[str]) -> Iterator[Setting]:
     """Calls of libraries that set something, and those whose value nobody takes: they are made for their effect."""
-    for statement in statements(tree.body):
+    for statement in statements(body):
         if isinstance(statement, ast.With | ast.AsyncWith):
             continue  # what it sets, it puts back
         dropped = {id(one) for one in _dropped(statement.value)} if isinstance(statement, ast.Expr) else set()

@@ -138,6 +138,6 @@ def unknown_seed(facts: Mapping[str, Any]) -> str | None:
     """A sentence if the run's hash seed cannot be had again."""
     then = facts.get("environment") or {}
     random_hashes = (then.get("flags") or {}).get("hash_randomization", 1)
-    if random_hashes and (then.get("variables") or {}).get("PYTHONHASHSEED", "random") == "random":
+    if random_hashes and (then.get("variables") or {}).get("PYTHONHASHSEED", "random") in ("random", ""):
         return "the run's hash seed is not known: its sets of text may be in another order (`rearview run` chooses and records a seed)"
     return None

@@ -13,7 +13,7 @@ from rearview import config
 from rearview.plan import scans
 from rearview.plan.scans import Plan, Stretch
 from rearview.plan.timeline import History
-from rearview.replay import clocks, conductor, logged, preparing, publish, sandbox_scratch, verdicts, worker
+from rearview.replay import again, clocks, conductor, logged, orders, preparing, publish, sandbox_scratch, verdicts, worker
 from rearview.replay.compare import Comparison, ManifestOf, compare
 from rearview.replay.conductor import Conducted, Piece, Task
 from rearview.replay.logged import Logged, Recorded
@@ -175,7 +175,8 @@ class _Answering:
             unseeded=self._unseeded(), values_differ=self._came_out_twice(units, virtual),
             clocks=clocks.clocked(question.statements.program(), question.logs) if question is not None else frozenset(),
             timed=clocks.timed(question.statements.program()) if question is not None else self._timed(),
-            rung=self._task.plan.rung, isolated=self._task.isolate, restored=any(one.start is not None or one.skip for one in units),
+            makes_sets=self._makes_sets(), counted=self._counted(), rung=self._task.plan.rung, isolated=self._task.isolate,
+            restored=any(one.start is not None or one.skip for one in units),
         )  # fmt: skip
 
     def _timed(self) -> frozenset[str]:
@@ -185,6 +186,22 @@ class _Answering:
             for path in read.files(self._store, self._task.recorded_version) if path.endswith(".py")
         }  # fmt: skip
         return clocks.timed(texts)
+
+    def _makes_sets(self) -> frozenset[str]:
+        """Names whose statements use the order of a set that they make, where the recorded process had an unknown hash seed."""
+        question = self._prepared.question
+        if question is None or again.unknown_seed(self._prepared.known.facts) is None:
+            return frozenset()
+        return frozenset(log.name for log in question.logs if log.name is not None and orders.makes_one(log.text))
+
+    def _counted(self) -> dict[str, frozenset[str]]:
+        """Name -> what all of its statements only count."""
+        found: dict[str, frozenset[str]] = {}
+        for log in self._prepared.question.logs if self._prepared.question is not None else ():
+            if log.name is not None:
+                words = orders.counted(log.text)
+                found[log.name] = found.get(log.name, words) & words
+        return found
 
     def _unseeded(self) -> tuple[str, ...]:
         """Random streams that a run from the start cannot begin with as they were."""

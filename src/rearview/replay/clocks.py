@@ -26,7 +26,7 @@ _FUNCTIONS = {
     "sys": "getrefcount",
     "torch.cuda": "memory_allocated max_memory_allocated memory_reserved max_memory_reserved utilization mem_get_info",
 }
-_CLOCKS = frozenset(f"{module}.{name}" for module, names in _FUNCTIONS.items() for name in names.split()) | {"id"}
+_CLOCKS = frozenset(f"{module}.{name}" for module, names in _FUNCTIONS.items() for name in names.split()) | {"id", "hash"}
 _MODULES = ("psutil.", "tracemalloc.", "secrets.", "tempfile.", "pynvml.")
 _PLAIN = frozenset(("round", "float", "int", "str", "abs", "min", "max", "format", "divmod", "sum"))
 _ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.BoolOp, ast.JoinedStr, ast.FormattedValue, ast.NamedExpr)

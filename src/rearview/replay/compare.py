@@ -113,6 +113,8 @@ class Comparison:
     """What a state could not bring back exactly, in sentences."""
     virtual: dict[str, int] = field(default_factory=dict)
     """Virtual names with how many values the replay has of them."""
+    unordered: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Variables with a set that comes in another order in each process, with the names on the way to it."""
     virtual_flagged: set[str] = field(default_factory=set)
     """Those that were logged with `volatile=True`."""
 
@@ -266,6 +268,9 @@ class _Comparing:
             self.found.loaded_elsewhere.append((str(facts.get("path")), str(facts.get("why"))))
         elif event.kind == "probe_failed":
             self.found.failed.append(dict(facts))
+        elif event.kind == "unordered":
+            root = str(facts.get("root"))
+            self.found.unordered[root] = self.found.unordered.get(root, frozenset()) | {str(one) for one in facts.get("way") or ()}
         elif event.kind == "inexact":
             self.found.inexact.append(str(facts.get("why")))
 

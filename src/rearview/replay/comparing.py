@@ -18,7 +18,7 @@ from rearview.record.boundaries import ITERATION, Boundary
 from rearview.record.cadence import AdaptivePeriod
 from rearview.record.loops import Node
 from rearview.record.scope import Roots, Scope
-from rearview.replay import leaves
+from rearview.replay import leaves, orders
 from rearview.state import positions, streams, visible
 from rearview.state.capture import Captured, capture
 from rearview.state.digests import root_digests
@@ -86,10 +86,14 @@ class Comparing:
 
     def __init__(
         self, recorder: Recorder, kept: KeptBoundaries, *, first_block: int, ended: Callable[[Place], None], began: Callable[[int], None],
-        compared: Callable[[Manifest], None], origin: Store,
+        compared: Callable[[Manifest], None], origin: Store, seed_known: bool = True,
     ) -> None:  # fmt: skip
         self.recorder = recorder
         self._origin = origin
+        self._seed_known = seed_known
+        """The process has the hash seed of the recorded one."""
+        self._noted: set[orders.Row] = set()
+        self._looked = False
         self.kept = kept
         self.materializer = _AtRest()
         self._block = first_block - 1
@@ -115,8 +119,8 @@ class Comparing:
         self._began(self._block)
 
     def due(self, period: AdaptivePeriod, iteration: int, running_s: float) -> bool:
-        """Whether there may be something to compare with here."""
-        return iteration in self.kept.iterations
+        """Whether there may be something to compare with here. The first that ends is looked at whatever was kept."""
+        return iteration in self.kept.iterations or not self._looked
 
     def affords(self, period: AdaptivePeriod, running_s: float = 0.0) -> bool:
         """The end of the main loop is looked at like any other."""
@@ -133,6 +137,9 @@ class Comparing:
     def take(self, boundary: Boundary, roots: Roots, period: AdaptivePeriod, *, began: float, second: bool = False) -> bool:
         """A boundary: compare, if the record kept its digests."""
         manifest = self.kept.at(boundary.part, boundary.path)
+        if manifest is None and not self._looked:
+            self._note_orders(capture(roots, adapters=[positions.Iterators()]))
+        self._looked = True
         if manifest is not None and (boundary.part != ITERATION or manifest.ending == boundary.ending):  # or it is of another moment
             roots["stream", "global"] = streams.take()
             captured = capture(roots, adapters=[positions.Iterators()])
@@ -140,6 +147,7 @@ class Comparing:
             wanted = {root: told for root, told in manifest.roots.items() if not (left and root.startswith("position/"))}
             differ = differences(captured, wanted, functools.cache(lambda: self._recorded(manifest)))
             self._compared(manifest)
+            self._note_orders(captured)
             self.recorder.fact(
                 "compared",
                 manifest=str(manifest.name),
@@ -152,6 +160,13 @@ class Comparing:
                 seconds=time.perf_counter() - began,
             )
         return True
+
+    def _note_orders(self, captured: Captured) -> None:
+        """Variables with sets that come in another order in each process; each once."""
+        for row in orders.rows(captured.tree, self._seed_known):
+            if row not in self._noted:
+                self._noted.add(row)
+                self.recorder.fact("unordered", root=row[0], way=list(row[1:]))
 
     def _recorded(self, manifest: Manifest) -> leaves.State | None:
         """The recorded state, to look into; None if its bytes are gone."""

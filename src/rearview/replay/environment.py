@@ -174,7 +174,7 @@ _GPU_NODES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd", "/dev/dxg", "/dev/dr
 def _hash_seed(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:
     before = (recorded.get("variables") or {}).get("PYTHONHASHSEED")
     after = (now.get("variables") or {}).get("PYTHONHASHSEED")
-    if before in (None, "random"):
+    if before in (None, "random", ""):
         if not (recorded.get("flags") or {}).get("hash_randomization", 0):
             return []
         sentence = "the hash seed of the run is not known: sets of text may come in another order (`rearview run` fixes and notes it)"

@@ -23,6 +23,7 @@ from rearview.record.keeping import Keeping
 from rearview.record.loops import Loop, Node
 from rearview.record.recorder import Recorder
 from rearview.replay import isolating
+from rearview.replay.again import unknown_seed
 from rearview.replay.comparing import Comparing, KeptBoundaries, Place
 from rearview.replay.sandbox_files import LaidOut
 from rearview.replay.units import Unit
@@ -67,7 +68,7 @@ class ReplayRecorder(Recorder):
             block -= 1  # the state is that at the end of the main block before: its loop is come to first
         comparing: Any = Comparing(
             self, self.kept, first_block=block, ended=self._iteration_ended, began=self._main_begins, compared=self.at_boundary,
-            origin=self.origin,
+            origin=self.origin, seed_known=unknown_seed(runs.read_run(self.origin, unit.run)) is None,
         )  # fmt: skip
         keeping: Keeping = comparing  # what loops ask of it
         self.keeping = keeping

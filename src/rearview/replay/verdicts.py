@@ -50,6 +50,10 @@ class Evidence:
     """What the restored states do not hold and the probes read."""
     reads: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Virtual name to the variables that its probes read, and to the words in them, with a dot before: what may be an attribute."""
+    makes_sets: frozenset[str] = frozenset()
+    """Virtual names whose statements make a set and use its order, where that of the recorded process cannot be had again."""
+    counted: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Virtual name to what its statements only count, or look for something in."""
     clocks: frozenset[str] = frozenset()
     """Virtual names whose statements read the clock, or memory, or what else differs from run to run (`clocks`)."""
     rung: str = ""
@@ -112,8 +116,27 @@ def _judge_names(made: Judgement, found: Comparison, known: Evidence, volatile: 
             because = f"reads {', '.join(read)}, which differs from run to run" if read else "differs from run to run"
             because = "reads the clock, or what else differs from run to run" if name in known.clocks else because
             made.why.append(f"{name} is volatile: it {because}")
-    if found.virtual and set(found.virtual) <= set(made.verdicts) and made.verdict == "identical":
-        made.verdict, made.verdicts = "volatile", {}
+    for name in sorted((found.virtual.keys() | known.reads.keys()) - made.verdicts.keys()):
+        sets = _sets_read(name, found, known)
+        if sets and made.verdict == "identical":
+            made.verdicts[name] = "unverified"
+            made.why.append(f"{name} is unverified: {sets}, which comes in another order in each process")
+    for verdict in ("volatile", "unverified"):
+        if found.virtual and made.verdict == "identical" and {made.verdicts.get(name) for name in found.virtual} == {verdict}:
+            made.verdict, made.verdicts = verdict, {}
+
+
+def _sets_read(name: str, found: Comparison, known: Evidence) -> str:
+    """What a statement reads whose order is not that of the recorded process, in words; nothing if it reads no such thing."""
+    if name in known.makes_sets:
+        return "it makes a set of its own"
+    read = known.reads.get(name, frozenset())
+    for root, way in sorted(found.unordered.items()):
+        if not (way or {_variable(root)}).isdisjoint(known.counted.get(name, frozenset())):
+            continue
+        if _variable(root) in read and (not way or any("." + word in read for word in way)):
+            return f"it reads the set {'.'.join([_variable(root), *sorted(way)])}"
+    return ""
 
 
 def _differing(found: Comparison) -> list[str]:

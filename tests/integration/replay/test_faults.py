@@ -325,3 +325,21 @@ def test_a_clock_that_an_object_keeps_beside_its_state_fails_nothing(tmp_path: P
     other = story(tmp_path / "other", text.replace("STEP", "os.getpid()").replace("import time", "import os, time"))
     other.record()
     assert "diver" in told(other.ask("asked", "--from-start", code=1))  # a count that differs is a mistake
+
+
+def test_the_order_of_a_set_of_objects_is_never_called_identical(tmp_path: Path) -> None:
+    head = "class Part:\n    def __init__(self, x):\n        self.x = x\nparts, words = set(), set()\n"
+    text = program("g = random.random(); parts.add(Part(g)); words.add(str(g))", head)
+    more = {"asked": "[part.x for part in parts][0]", "many": "len(parts)", "word": "min(words)", "some": "list(words)[0]"}
+    lines = "\n        ".join(f'rv.log("{name}", {what})  #?' for name, what in more.items())
+    text = text.replace('rv.log("asked", sum(w))  #?', lines)
+    one = story(tmp_path, text)
+    one.record()
+    facts = json.loads(one.ask("--json").stdout)["answers"][0]
+    assert (facts["verdict"], facts["verdicts"]) == ("identical", {"asked": "unverified"})
+    assert any("it reads the set parts" in why for why in facts["why"])
+    assert one.rows(one.project, "many", "word", "some") == one.truth("many", "word", "some")
+    bare = story(tmp_path / "bare", text, PYTHONHASHSEED="random", REARVIEW_CHECKPOINTS="off")
+    bare.record()
+    facts = json.loads(bare.ask("--json").stdout)["answers"][0]
+    assert facts["verdicts"] == {"asked": "unverified", "some": "unverified"}

@@ -23,7 +23,7 @@ def found(step: str, head: str = "") -> list[tuple[str, bool]]:
                     {step}
         np.set_printoptions(precision=3) if False else None
     """)
-    files = {"train.py": text, "mine.py": "def set_mine(x):\n    pass\n"}
+    files = {"train.py": text, "mine.py": "import locale\nlocale.setlocale(0, 'C')\ndef set_mine(x):\n    pass\n"}
     return [(one.text, one.sets) for one in settings(files, "train.py") if one.line < text.count("\n")]
 
 
@@ -50,3 +50,9 @@ def test_not_before_the_loop_nor_where_it_is_put_back() -> None:
     assert found("pass", head="locale.setlocale(0, 'C')") == []
     with_ = "with torch.set_grad_enabled(step > 0):\n                        pass"
     assert found(with_) == []
+
+
+def test_in_functions_of_other_modules() -> None:
+    train = "import rearview as rv, mine\nwith rv.checkpointing():\n    for e in rv.loop('e', range(3)):\n        mine.Kind().go()\n"
+    mine = "import locale\nif True:\n    locale.setlocale(0, 'C')\nclass Kind:\n    def go(self):\n        locale.setlocale(0, 'D')\n"
+    assert [(one.file, one.line) for one in settings({"train.py": train, "mine.py": mine}, "train.py")] == [("mine.py", 6)]
