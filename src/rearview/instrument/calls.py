@@ -30,11 +30,25 @@ def tree_of(text: str) -> ast.Module:
     return parse(text)
 
 
-def check(text: str, path: str) -> None:
-    """SyntaxError or ValueError if a text cannot be compiled."""
+def check(text: str, path: str, like: str | None = None) -> None:
+    """SyntaxError or ValueError if a text cannot be compiled. `like` is what it was made from: cells of a notebook, which may wait for
+    something outside of functions, are no program in one piece either, and then it is enough that it can be read."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        compile(text, path, "exec", dont_inherit=True)
+        try:
+            compile(text, path, "exec", dont_inherit=True)
+        except SyntaxError:
+            if like is None or _compiles(like):
+                raise
+            ast.parse(text, path)
+
+
+def _compiles(text: str) -> bool:
+    try:
+        compile(text, "<like>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 class Calls:

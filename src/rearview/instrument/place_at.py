@@ -65,7 +65,7 @@ def place(source: str, line: int, expression: str, name: str, before: bool = Fal
     statement = f"{_log(tree, group[0], at)}({_quoted(name)}, {value})"
     text = _insert(lines, at, indent + statement)
     try:
-        check(text, path)
+        check(text, path, source)
     except (SyntaxError, ValueError) as problem:
         raise UsageError(f"{statement} cannot stand {'before' if before else 'after'} line {line} of {path}: {_said(problem)}") from problem
     return Placed(mark + text, at, statement)

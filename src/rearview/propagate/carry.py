@@ -76,7 +76,7 @@ class _Carrying:
         at = len(self._old.lines) + 1
         text, ranges, _ = splice(self._old, [Insertion(at, tuple(lines))])
         try:
-            check(text.removeprefix(self._old.mark), "<carried>")
+            check(text.removeprefix(self._old.mark), "<carried>", self._old.text)
         except (SyntaxError, ValueError) as problem:
             return Refused(f"the version would not be a program any more: {getattr(problem, 'msg', problem)}")
         told = tuple(whole(one, self._names)[0] for one in statements)

@@ -227,7 +227,7 @@ class _Placing:
             if only_tells and not carried:
                 pieces_of(text)
             else:
-                check(text.removeprefix(self._old.mark), "<placed>")
+                check(text.removeprefix(self._old.mark), "<placed>", self._old.text)
         except (SyntaxError, ValueError) as problem:
             return Refused(f"the version would not be a program any more: {getattr(problem, 'msg', problem)}", (line,))
         bare = splice(self._old, [statement])[0]

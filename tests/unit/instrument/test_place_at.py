@@ -142,3 +142,10 @@ def test_looking_repeats_no_warnings(recwarn: pytest.WarningsRecorder) -> None:
     place(text, 2, "x", "n")
     assert isinstance(added(text, text + "rv.log('n', x)\n"), Added)
     assert not recwarn.list
+
+
+def test_a_cell_may_wait_outside_of_functions_and_a_script_may_not() -> None:
+    cell = "import rearview as rv\nx = await soon()\n"
+    assert place(cell, 2, "x + 1", "y").text == cell + 'rv.log("y", x + 1)\n'
+    with pytest.raises(UsageError, match="outside function"):
+        place("import rearview as rv\nx = 1\n", 2, "await soon()", "y")

@@ -282,3 +282,12 @@ def test_certain_at_the_edge_of_a_block_only_if_the_file_is_hardly_changed() -> 
     changed = placed(new, "rv.log", body + "\n\n" + other)
     assert not changed.certain
     assert "edge of its block" in changed.why
+
+
+def test_cells_that_wait_outside_of_functions_take_what_travels_along() -> None:
+    old = "import rv\nawait soon()\n\n\ndef step(w):\n    g = w - 1\n    return w - g\n"
+    new = old.replace("import rv", "import math\nimport rv").replace("    return", "    rv.log('size', math.sqrt(g))\n    return")
+    found = propagate(new, 8, None, old)
+    assert isinstance(found, Placed), found
+    assert found.carried == ("import math",)
+    assert found.text.replace("import math\n", "", 1) == new.replace("import math\n", "", 1)
