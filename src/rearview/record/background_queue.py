@@ -13,7 +13,6 @@ Knows calls as things to run, their bytes and where they were asked for; knows n
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 import traceback
@@ -23,9 +22,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from rearview.record.background_calls import Call
+from rearview.store import direct
 
 LIMIT_BYTES = 256 << 20
-NICE = 19
 IDLE_S = 5.0
 """A thread without work ends after so long; the next call starts one."""
 FORK_WAIT_S = 1.0
@@ -49,15 +48,6 @@ class Stats:
     """Seconds they waited."""
     peak_bytes: int = 0
     """The most bytes that waited at a time."""
-
-
-def be_modest() -> None:
-    """Give the calling thread the lowest priority. Elsewhere than on Linux a thread has none of its own."""
-    if sys.platform == "linux":
-        try:
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-        except OSError:
-            pass  # a sandbox may forbid it: then it runs like any other thread
 
 
 _busy: set[Queue] = set()
@@ -262,7 +252,7 @@ class Queue:
         self._thread = thread
 
     def _work(self, stop: threading.Event) -> None:
-        be_modest()
+        direct.low_priority()
         while not stop.is_set():
             if not self._bring_on(stop):
                 with self._changed:

@@ -467,13 +467,13 @@ def test_one_call_ends_all_threads_and_what_waits_stays() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="only Linux gives a thread a priority of its own")
-def test_it_runs_at_the_lowest_priority_and_only_it() -> None:
+def test_it_runs_at_a_lower_priority_and_only_it() -> None:
     before = os.getpriority(os.PRIO_PROCESS, 0)
     nice: Any = background(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
     handle = nice()
     while not handle.done():
         time.sleep(0.001)
-    assert handle.result() == 19
+    assert handle.result() == min(before + 5, 19)
     assert os.getpriority(os.PRIO_PROCESS, 0) == before
 
 

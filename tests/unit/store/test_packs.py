@@ -381,7 +381,7 @@ def test_low_priority_is_of_the_thread_alone() -> None:
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found == [19]
+    assert found == [min(before + 5, 19)]
     assert os.getpriority(os.PRIO_PROCESS, 0) == before
 
 
