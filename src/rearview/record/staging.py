@@ -167,6 +167,11 @@ def copy(buffers: Sequence[Buffer], arena: Arena) -> list[memoryview]:
     return views
 
 
+def memcpy(to: int, source: int, size: int) -> None:
+    """Copy memory of the program, on this thread."""
+    _of_c("memcpy", held=size < _LARGE)(to, source, size)
+
+
 Piece = tuple[int, int, int]
 """To where, from where, how much."""
 
@@ -177,7 +182,7 @@ def _pieces(to: int, source: int, size: int) -> Iterator[Piece]:
 
 def _copy_together(pieces: deque[Piece]) -> None:
     """Copy all pieces. Helpers take what is left; one that gets no core in time finds nothing, and nobody waits for it."""
-    memcpy = _of_c("memcpy")
+    copy_one = _of_c("memcpy")
 
     def take(at_work: threading.Lock) -> None:
         while pieces:
@@ -186,7 +191,7 @@ def _copy_together(pieces: deque[Piece]) -> None:
                     piece = pieces.popleft()
                 except IndexError:  # another was quicker
                     return
-                memcpy(*piece)
+                copy_one(*piece)
 
     helpers = [threading.Lock() for _ in range(_helpers(sum(size for _, _, size in pieces)))]
     try:
