@@ -17,6 +17,8 @@ from rearview.errors import (
     UsageError,
 )
 
+_NOTHING_YET = "nothing was asked yet: add a log statement and `rearview replay` it"
+
 
 @click.command("replay", short_help="Fill columns from statements added in hindsight.")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -59,7 +61,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         raise UsageError("--missing asks what was asked before, and --at asks something new: choose one")
     if given["unsure"] and given["only_sure"]:
         raise UsageError("--unsure and --only-sure say the opposite: choose one")
-    if given["as_json"] and not (given["yes"] or given["dry_run"]):
+    if given["as_json"] and not (given["yes"] or given["dry_run"] or given["show"]):
         raise UsageError("--json asks nobody: add --yes to run the plan, or --dry-run to see it")
     ctx.exit(_replay(given))
 
@@ -80,7 +82,7 @@ def _replay(given: dict[str, Any]) -> int:
     if prospect.unsure and not given["only_sure"] and not given["yes"] and sys.stdin.isatty():
         _ask_about(prospect)
     if not prospect.to_run:
-        return _nothing_to_run(prospect, given["as_json"])
+        return _nothing_to_run(prospect, given["as_json"], given["names"])
     runnable = [one for one in prospect.to_run if not one.plan.is_empty]
     if not runnable:
         return EXIT_DIFFERENCES
@@ -106,14 +108,15 @@ def _look_only(prospect: Any, given: dict[str, Any], view: screen.Screen) -> Non
         screen.write(_shown(prospect, view) if given["show"] else _page(prospect, view))
 
 
-def _nothing_to_run(prospect: Any, as_json: bool) -> int:
+def _nothing_to_run(prospect: Any, as_json: bool, names: tuple[str, ...]) -> int:
     from rearview.replay import asking
 
     if as_json:
         output.write("rearview.replayed/1", answers=_before(prospect), **replay_page.prospect_as_json(prospect))
     asking.remember(prospect)
     if not prospect.answered and not prospect.unanswered and not as_json:
-        screen.note("rearview: nothing was asked yet: add a log statement and `rearview replay` it")  # only --missing comes here
+        asked = f"nothing was asked as {', '.join(names)}: `rearview probes` lists what was" if names else _NOTHING_YET
+        screen.note(f"rearview: {text.escape(asked)}")  # only --missing comes here
     partly = _partly(prospect)
     return partly if prospect.answered else EXIT_NOTHING_MATCHED
 

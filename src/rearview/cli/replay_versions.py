@@ -107,7 +107,7 @@ def doubts(prospect: Prospect) -> list[str]:
                 said.append(f"{one.version[:8]}: {names} there")
             if site.helpers:
                 said.append(f"{one.version[:8]}: computed by today's {', '.join(site.helpers)}: this version has none")
-    return said
+    return list(dict.fromkeys(said))
 
 
 def shown(prospect: Prospect, recorded: dict[str, dict[str, bytes]], view: screen.Screen) -> list[str]:

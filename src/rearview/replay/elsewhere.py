@@ -90,6 +90,8 @@ class Elsewhere:
         if isinstance(then, Refused):
             return then
         asked = self._asked(then, names)
+        if isinstance(asked, Unasked):
+            return asked
         if not asked:
             where = "the source as it is now" if notebook is None else "the notebook as it was saved last"
             return Unasked(f"no statement of {where} logs {', '.join(names)}")
@@ -130,14 +132,21 @@ class Elsewhere:
             then, data=data, texts={**then.texts, joined.PATH: text.text}, now=self._texts[current], entry=joined.PATH, cells=known
         )
 
-    def _asked(self, then: _Then, names: tuple[str, ...]) -> list[Wanted]:
-        """The statements that log the names: of the program that the run is one of, if it logs them at all."""
+    def _asked(self, then: _Then, names: tuple[str, ...]) -> list[Wanted] | Unasked:
+        """The statements that log the names: of the program that the run is one of, if it logs them; else of the one file that does."""
         key = id(then.now), names
         if key not in self._wanted:
             self._wanted[key] = placing.wanted(then.now, names)
         every = self._wanted[key]
-        own = reachable(then.now, then.entry) if then.entry is not None and len({one.statement.file for one in every}) > 1 else set()
-        return [one for one in every if one.statement.file in own] or every
+        files = sorted({one.statement.file for one in every})
+        if then.entry is None or len(files) <= 1:
+            return every
+        reached = reachable(then.now, then.entry)
+        own = [one for one in every if one.statement.file in reached]
+        if own:
+            return own
+        what = f"what logs {', '.join(names)} is in {' and in '.join(files[:4])}"
+        return Unasked(f"{what}: the program of the run, which began with {then.entry}, is none of them by now")
 
     # -- by hand --------------------------------------------------------------------------------------------------------------
 

@@ -324,14 +324,18 @@ def _question(now: Now, run: RunInfo, names: Sequence[str]) -> Question | Other 
     question = Question(run, *statements.only(logs)) if logs else None
     if executed is not None and not {name for name in names if name not in run.last} <= {log.name for log in logs}:
         return _Elsewhere(run, Changed("what was added to its cells logs something else", 1), question)
-    if not statements.added.logs and executed is not None:
-        return Other(run.run, "no log statement was added to its cells: add the one you wish you had, and save the notebook")
+    return question if question is not None else Other(run.run, _why_nothing(statements, run, names))
+
+
+def _why_nothing(statements: Statements, run: RunInfo, names: Sequence[str]) -> str:
+    """Why nothing that was added to its source is asked of a run."""
+    if names and all(name in run.last for name in names):
+        return f"it logged {', '.join(names)} itself"
+    if not statements.added.logs and run.how in notebooks.KINDS:
+        return "no log statement was added to its cells: add the one you wish you had, and save the notebook"
     if not statements.added.logs:
-        return Other(run.run, _NOTHING_ADDED)
-    if question is None:
-        missing = f"no added statement logs {', '.join(names)}" if names else "it recorded every name that the added statements log"
-        return Other(run.run, missing)
-    return question
+        return _NOTHING_ADDED
+    return f"no added statement logs {', '.join(names)}" if names else "it recorded every name that the added statements log"
 
 
 def notebook_of(run: RunInfo) -> Notebook | None:

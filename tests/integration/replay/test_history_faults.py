@@ -190,3 +190,15 @@ def test_a_clause_that_matches_nothing_tells_what_there_is(history: Story, claus
     none = history.cli("replay", "score", "--where", clause, "--dry-run", check=False)
     assert none.returncode == 3 and f"no run matched {clause}: {told}" in none.stderr, none.stderr
     assert "in the 6 runs there are" in none.stderr
+
+
+def test_what_is_asked_of_nobody_is_said(history: Story) -> None:
+    for name in ("copy.py", "another_copy.py"):
+        (history.project / name).write_text(ASKED.replace('"score"', '"copied"'))
+    copied = history.cli("replay", "copied", "--dry-run", check=False)
+    assert copied.returncode == 3 and "what logs copied is in another_copy.py and in copy.py" in copied.stderr, copied.stderr
+    assert "it logged total itself" in history.cli("replay", "total", "--dry-run", check=False).stderr
+    missing = history.cli("replay", "--missing", "score", check=False)
+    assert missing.returncode == 3 and "nothing was asked as score" in missing.stderr
+    shown = json.loads(history.cli("replay", "score", "--show", "--json").stdout)
+    assert len(shown["plans"]) == 4 and len(shown["unsure"]) == 2
