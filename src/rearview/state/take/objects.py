@@ -152,6 +152,8 @@ def take_reduced(walk: Walk, value: Any) -> Node:
     if type(value).__module__.partition(".")[0] not in _OWN_PROTOCOLS:
         walk.pickled.append(walk.at)
     function, args, state, items, pairs, setter = [*answer, None, None, None, None][:6]
+    if state == {} and isinstance(value, BaseException):  # it has one once anybody has looked
+        state = None
     parts = [type(value), function, args, state, None if items is None else list(items), None if pairs is None else list(pairs), setter]
     walk.keep.append(parts)
     if state is None and items is None and pairs is None and own_dict(value):  # a logger is found by its name, whatever was set on it
