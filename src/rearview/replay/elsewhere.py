@@ -193,12 +193,17 @@ class Elsewhere:
         """What was placed into the text of all cells, as cells."""
         text = found.spread.files.get(joined.PATH, known.text.text)
         changed = {number: one for number, one in known.text.split(text).items() if one != known.standing.last[number]}
+        doubts: list[str] = []
         for number, one in list(changed.items()):
             for before, earlier in known.standing.before[number].items():
-                again = one if earlier == known.standing.last[number] else self._in_earlier(then, known, asked, number, before)
-                if isinstance(again, Refused):
-                    return again
-                changed[before] = again
+                if earlier == known.standing.last[number]:
+                    changed[before] = one
+                elif before >= known.first and not known.redefined(before, number) and then.version not in self.now.corrected:
+                    again = self._in_earlier(then, known, asked, number, before)
+                    if isinstance(again, Refused):
+                        return again
+                    changed[before], doubt = again
+                    doubts += doubt
         current = {path: one for path, one in found.spread.files.items() if path != joined.PATH} | notebooks.files_of(changed)
         recorded = {path: one for path, one in then.texts.items() if path != joined.PATH} | notebooks.files_of(known.executed)
         added = added_in_project(recorded, {**recorded, **current})
@@ -207,20 +212,22 @@ class Elsewhere:
         statements = since(self._statements(then, added), known.first)
         if added.logs and not statements.added.logs:
             return Refused(f"it belongs into cell [{cells.number_of(added.logs[0].file)}], which was executed before the run began")
-        return statements, tuple(joined.site_in_cell(site, known.text, text) for site in found.spread.sites)
+        sites = [joined.site_in_cell(site, known.text, text) for site in found.spread.sites]
+        if doubts:
+            sites = [replace(one, certain=False, why="; ".join(doubts)) if cells.number_of(one.file) in changed else one for one in sites]
+        return statements, tuple(sites)
 
     @staticmethod
-    def _in_earlier(then: _Then, known: _Cells, asked: list[Wanted], number: int, before: int) -> str | Refused:
-        """A cell as it was when it was executed before, and edited since, with the statements in it."""
+    def _in_earlier(then: _Then, known: _Cells, asked: list[Wanted], number: int, before: int) -> tuple[str, list[str]] | Refused:
+        """A cell as it was when it was executed before, and edited since, with the statements in it; and what is doubtful about it."""
         earlier = known.standing.before[number][before]
-        if before < known.first or known.redefined(before, number):
-            return earlier  # nothing of it logged into the run
         text = joined.join({one: earlier if one == number else its for one, its in known.standing.last.items()})
         found = placing.settle(asked, then.now, {**then.texts, joined.PATH: text.text}, then.entry)
-        if isinstance(found, Refused) or not found.spread.certain or number not in text.keys:
-            why = found.why if isinstance(found, Refused) else "its place there is not certain"
-            return Refused(f"cell [{before}], which was executed once more as [{number}]: {why}")
-        return text.split(found.spread.files.get(joined.PATH, text.text))[number]
+        where = f"cell [{before}], which was executed once more as [{number}]"
+        if isinstance(found, Refused) or number not in text.keys:
+            return Refused(f"{where}: {found.why if isinstance(found, Refused) else 'it cannot be read as Python'}")
+        doubts = [] if found.spread.certain else [f"{where}: its place there is not certain"]
+        return text.split(found.spread.files.get(joined.PATH, text.text))[number], doubts
 
 
 def _place(then: _Then, file: str, line: int) -> tuple[str, int] | Refused:

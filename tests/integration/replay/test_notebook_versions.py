@@ -142,3 +142,19 @@ def test_a_cell_edited_between_the_runs_of_one_kernel(tmp_path: Path) -> None:
     assert wrong.returncode == 2 and "cell [3], which was executed before the run began" in wrong.stderr, wrong.stdout + wrong.stderr
     story.cli("replay", "twice", "--yes", "--place", version[:9], "cells/0004.py:2")
     assert story.rows(story.project, "twice")[("0", "", "twice", 0)] != [], "where somebody said"
+
+
+def test_an_execution_that_was_edited_and_repeated_within_a_run(tmp_path: Path) -> None:
+    """Both executions logged into the run: both get the statement, and so does the one that was repeated as it was."""
+    story = Story(tmp_path, {})
+    setup = "import rearview as rv\nw = 0.0\n"
+    fit = FIT.replace('with rv.run(name="NAME"):\n    with', "if True:\n    with")
+    edited = fit.replace("0.5 * x", "0.25 * x")
+    for project, probed in ((story.project, False), (tmp_path / "truth", True)):
+        with Session(project, tmp_path) as session:
+            for text in (setup, fit, edited, edited):
+                assert session.execute(text if probed else recorded_text(text))["status"] == "ok"
+    save(story.project, [setup, fit.replace("0.5 * x", "x / 8").replace("range(2)", "range(5)")])
+    story.cli("replay", "twice", "--yes")
+    truth = story.rows(tmp_path / "truth", "twice")
+    assert sum(map(len, truth.values())) == 6 and story.rows(story.project, "twice") == truth
