@@ -7,6 +7,7 @@ parts of a checkpoint (the end of the nested block and of the iteration around i
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -83,6 +84,11 @@ def lost_by(windows: list[dict[str, Any]], what: str) -> list[float]:
     return lost
 
 
+def cpu_of(ours: list[dict[str, Any]], kept: list[dict[str, float]]) -> list[float]:
+    """Processor seconds of each checkpoint, on the training thread and in the background: what other programs cannot disturb much."""
+    return [window["cpu_s"] + stats["background_cpu_s"] for window, stats in zip(ours, kept, strict=False)]
+
+
 def interval(measured: list[float], baseline: list[float]) -> dict[str, float]:
     """The ratio of two medians, and where it lies in 90 of 100 resamplings."""
     draw = random.Random(1)
@@ -109,6 +115,7 @@ def load_figures(name: str, folder: Path) -> dict[str, Any]:
         "stall_ms": harness.summary(1000 * w["stall_s"] for w in ours),
         "lost_ms": {what: harness.summary(1000 * s for s in lost_by(windows, what)) for what in turn if what != NOTHING},
         "lost_to_save": interval(lost_by(windows, REARVIEW), lost_by(windows, SAVE)),
+        "cpu_to_save": interval(cpu_of(ours, kept), [w["cpu_s"] for w in windows if w["what"] == SAVE]),
         "accounted_ms": harness.summary(1000 * (s["stall_s"] + s["background_cpu_s"]) for s in kept),
         "background_s": harness.summary(s["background_s"] for s in kept),
         "background_cpu_ms": harness.summary(1000 * s["background_cpu_s"] for s in kept),
@@ -171,10 +178,41 @@ def streams() -> dict[str, Any]:
     return {"take_ms": harness.summary(1000 * s for s in taken), "bytes": len(encoding.encode(state.take()))}
 
 
+MODULES, FUNCTIONS = 20, 50
+"""Of a project of some size."""
+
+
+def beside() -> dict[str, Any]:
+    """What is taken beside variables, once for each part of a checkpoint: modules of the project, what names mean, the process."""
+    import torch  # noqa: F401 (its modules are looked through, and its settings)
+
+    from rearview.state import bindings, process, scope
+
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(MODULES):
+            body = "".join(f"def f{k}(x):\n    pass\nclass C{k}:\n    def f(self):\n        pass\n" for k in range(FUNCTIONS // 2))
+            (Path(folder) / f"bench_beside_{number}.py").write_text(body)
+            sys.path.insert(0, folder)
+            importlib.import_module(f"bench_beside_{number}")
+            sys.path.remove(folder)
+        project = Path(folder)
+        modules, first = list(scope.project_modules(project)), process.now()
+        works: dict[str, Callable[[], object]] = {
+            "modules_ms": lambda: list(scope.project_modules(project)),
+            "names_ms": lambda: bindings.take([], project, modules),
+            "process_ms": lambda: process.changed(first),
+        }
+        taken = {name: harness.repeat(work, times=201, warmup=5) for name, work in works.items()}
+    figures: dict[str, Any] = {name: harness.summary(1000 * s for s in seconds) for name, seconds in taken.items()}
+    return {**figures, "loaded": len(sys.modules), "names": sum(map(len, bindings.take([], project, modules).values()))}
+
+
 def measured(name: str) -> dict[str, Any]:
     """One section, each part of it in a store of its own, which goes when it is measured."""
     if name == "streams":
         return streams()
+    if name == "beside":
+        return beside()
     found: dict[str, Any] = {}
     for part in SECTIONS[name]:
         with tempfile.TemporaryDirectory(dir=".") as folder:
@@ -184,6 +222,7 @@ def measured(name: str) -> dict[str, Any]:
 
 SECTIONS: dict[str, list[Callable[[str, Path], dict[str, Any]]]] = {
     "streams": [],
+    "beside": [],
     "adam": [load_figures],
     "finetune": [load_figures, lambda _, folder: stored(folder)],
     "small": [load_figures],

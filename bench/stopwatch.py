@@ -103,37 +103,41 @@ class Watch:
         self.turn = turn
         self.means = means
         self.copies = copies
-        self.closed = self.opened  = clock()
+        self.closed = self.opened = clock()
+        self.closed_cpu = self.at_end_cpu = time.thread_time()
         self.at_end = 0.0
         self.windows: list[dict[str, Any]] = []
-        self.now: dict[str, Any] = {"what": NOTHING, "stall_s": 0.0}
+        self.now: dict[str, Any] = {"what": NOTHING, "stall_s": 0.0, "cpu_s": 0.0}
         self.copy_s: list[float] = []
         self.parallel_s: list[float] = []
 
     def step(self) -> None:
         """A step ended; it may have been the last one of the window."""
-        self.closed = clock()
+        self.closed, self.closed_cpu = clock(), time.thread_time()
 
     def between(self, number: int) -> None:
         """The nested loop was left. The time since its last step belongs to what begins now; what cleans up belongs to nobody."""
-        left = clock()
+        left, left_cpu = clock(), time.thread_time()
         self.now["seconds"] = self.now["stall_s"] + self.closed - self.opened
         self.now["waited_s"] = self.means.end()
         self.windows.append(self.now)
         if self.copies is not None and self.now["what"] == NOTHING:
             self.copy_s.append(self.copies.copy())
             self.parallel_s.append(self.copies.parallel())
-        self.now = {"what": self.turn[number % len(self.turn)], "stall_s": left - self.closed}
-        began = clock()
+        stalled = {"stall_s": left - self.closed, "cpu_s": left_cpu - self.closed_cpu}
+        self.now = {"what": self.turn[number % len(self.turn)], **stalled}
+        began, began_cpu = clock(), time.thread_time()
         self.means.begin(self.now["what"])
-        self.at_end = clock()
+        self.at_end, self.at_end_cpu = clock(), time.thread_time()
         self.now["stall_s"] += self.at_end - began
+        self.now["cpu_s"] += self.at_end_cpu - began_cpu
 
     def opens(self) -> None:
         """The next window begins."""
         self.opened = clock()
         if self.at_end:
             self.now["stall_s"] += self.opened - self.at_end
+            self.now["cpu_s"] += time.thread_time() - self.at_end_cpu
 
 
 _watch: list[Watch] = []

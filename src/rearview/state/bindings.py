@@ -24,15 +24,18 @@ Meanings = Mapping[RootKey, Mapping[str, str]]
 _MODULE = "module "
 _NOWHERE = "? "
 _CODE = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+_MADE = (type, types.FunctionType)
+_NO_CODE = (str, int, float, bool, type(None), tuple, list, dict, types.GetSetDescriptorType)
 
 
 def take(frames: Sequence[types.FrameType], project: Path, modules: scope.Modules | None = None) -> dict[RootKey, dict[str, str]]:
     """What all names that stand for code mean now. `modules`: those of the project, where they are known."""
     taken = {}
     for key, namespace in _namespaces(frames, list(scope.project_modules(project)) if modules is None else modules):
-        meant = {name: text for name, value in namespace.items() if (text := _text(value)) is not None}
-        if isinstance(key[1], str):
-            meant.update(_patched(key[1], namespace))
+        owner = key[1]
+        meant = {name: text for name, value in namespace.items() if (text := _made_here(owner, name, value) or _text(value)) is not None}
+        if isinstance(owner, str):
+            meant.update(_patched(owner, namespace))
         if meant:
             taken[key] = meant
     return taken
@@ -46,6 +49,12 @@ def _namespaces(frames: Sequence[types.FrameType], modules: scope.Modules) -> It
     for depth, frame in enumerate(frames):
         if not variables.is_module(frame):
             yield (KIND, depth), variables.variables(frame)
+
+
+def _made_here(module: str | int, name: str, value: Any) -> str | None:
+    """The meaning of most names: what the module made under that name."""
+    own = type(value) in _MADE and value.__module__ == module and value.__qualname__ == name
+    return f"{module}:{name}" if own else None
 
 
 def _text(value: Any) -> str | None:
@@ -65,6 +74,8 @@ def _patched(module: str, namespace: Mapping[str, Any]) -> Iterator[tuple[str, s
     for owner in list(namespace.values()):
         if isinstance(owner, type) and owner.__module__ == module:
             for name, value in list(vars(owner).items()):
+                if type(value) in _NO_CODE:
+                    continue
                 function = getattr(value, "__func__", value)
                 if isinstance(function, types.FunctionType) and function.__qualname__ != f"{owner.__qualname__}.{name}":
                     called = named(function) if function is value else None

@@ -18,6 +18,7 @@ from typing import Any
 
 from rearview.state import frames as variables
 from rearview.state.take.objects import found, named
+from rearview.state.take.walk import identity
 from rearview.state.tree import RootKey
 
 OURS = __name__.partition(".")[0]
@@ -92,23 +93,28 @@ def namespaces_of(frames: Sequence[types.FrameType], module: str) -> list[dict[s
 
 def project_modules(project: Path) -> Iterator[tuple[str, types.ModuleType]]:
     """The loaded modules whose source lies in the project, and the program itself; none that was installed."""
-    modules: list[tuple[str, Any]] = list(sys.modules.items())  # programs put other things there too
-    folder = str(project)
-    for name, module in modules:
-        if name == "__main__":
-            yield name, module
-            continue
-        if type(module) is not types.ModuleType and not isinstance(module, types.ModuleType):
-            continue
-        namespace = vars(module)
-        file = namespace.get("__file__")
-        if type(file) is str and _is_of(folder, file) and name == namespace.get("__name__") and name.partition(".")[0] != OURS:
-            yield name, module
+    modules = sys.modules.copy()  # programs put other things there too
+    yield from _ours(str(project), tuple(modules), tuple(map(identity, modules.values())))[0]
+
+
+@functools.lru_cache(maxsize=1)
+def _ours(folder: str, names: tuple[str, ...], _identities: tuple[int, ...]) -> tuple[list[tuple[str, types.ModuleType]], list[Any]]:
+    """Those of the project, and all that were looked at, so that none has the address of another. Thousands: looked at anew if one came."""
+    modules: list[tuple[str, Any]] = [(name, sys.modules[name]) for name in names if name in sys.modules]
+    return [(name, module) for name, module in modules if name == "__main__" or _is_ours(folder, name, module)], modules
+
+
+def _is_ours(folder: str, name: str, module: Any) -> bool:
+    if type(module) is not types.ModuleType and not isinstance(module, types.ModuleType):
+        return False
+    namespace = vars(module)
+    file = namespace.get("__file__")
+    return type(file) is str and _is_of(folder, file) and name == namespace.get("__name__") and name.partition(".")[0] != OURS
 
 
 @functools.lru_cache(maxsize=100_000)
 def _is_of(project: str, file: str) -> bool:
-    """Whether a file lies in the project and is not installed there. Asked for every loaded module at every checkpoint.
+    """Whether a file lies in the project and is not installed there. Asked for every loaded module whenever one came.
 
     The project as text: a path would be hashed and compared in Python, thousands of times.
     """
