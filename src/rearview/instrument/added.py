@@ -15,7 +15,7 @@ from rearview.instrument.admissible import Admissible, switches_mode
 from rearview.instrument.calls import Calls, bodies, calls_of, first_line, last_line, name_given, parse, statements
 from rearview.instrument.matching import Difference, Matching, Run
 from rearview.instrument.modules import Modules, only_definitions, reachable
-from rearview.instrument.pieces import pieces_of, without
+from rearview.instrument.pieces import only_lines, only_name, pieces_of, without
 from rearview.instrument.place_at import lines_of
 from rearview.instrument.scopes import bound_by, root, used
 
@@ -120,7 +120,9 @@ def _around_the_same(recorded: str, current: str, file: str, helpers: frozenset[
     if not same:
         return None
     left_out = {piece.text for piece in same}
-    earlier, later = (parse(without(some, lambda piece: piece.text in left_out, heads=False)) for some in pieces)
+    one_by_one = len(pieces[0]) == len(pieces[1]) and all(a.text == b.text or a.count == b.count == 1 for a, b in zip(*pieces, strict=True))
+    left = only_lines if one_by_one else only_name  # else they keep apart what is before and behind them
+    earlier, later = (parse(without(some, lambda piece: piece.text in left_out, left)) for some in pieces)
     calls = Calls(later)
     runs = _runs(earlier, later, calls, file, helpers, taken)
     if isinstance(runs, Changed):

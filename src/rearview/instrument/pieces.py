@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 
-from rearview.instrument.calls import MODULE, children, nodes, parse, statements
+from rearview.instrument.calls import MODULE, children, parse, statements
 from rearview.instrument.place_at import lines_of
 
 _BEGIN = re.compile(r"^(?=[^\s#)\]}])(?!(?:else|elif|except|finally)\b)", re.MULTILINE)
@@ -21,10 +21,15 @@ _BEGIN = re.compile(r"^(?=[^\s#)\]}])(?!(?:else|elif|except|finally)\b)", re.MUL
 _LONGEST = 100
 """Lines at the left edge inside one statement, such as a text of several lines, that are tried as its end."""
 _LONE_RETURN = re.compile(r"\r(?!\n)")
-_WORDS = ("id", "attr", "arg", "name", "value")
-_NOT_PLAIN = (
+_SAYING = {
+    kind: tuple(name for name in ("id", "attr", "arg", "name", "value") if name in kind._fields)
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
+"""The fields of each kind of syntax in which a word can be."""
+_NOT_PLAIN = frozenset({
     ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await,
-)  # fmt: skip
+})  # fmt: skip
 _REARVIEW = frozenset({"rv", "flor", MODULE, "__import__", "import_module"})
 
 
@@ -33,21 +38,36 @@ class Piece:
 
     def __init__(self, text: str) -> None:
         tree = parse(text)
-        every = nodes(tree)
+        every = _nodes(tree.body)
+        kinds = {type(one) for one in every}
         self.text = text
         self.lines = text.count("\n") + (not text.endswith("\n"))
-        self.words = frozenset(word for node in every for word in _words(node))
+        said = [getattr(one, name, None) for one in every for name in _SAYING[type(one)]]
+        said += [one.asname for one in every if isinstance(one, ast.alias)]
+        self.words = frozenset(one for one in said if isinstance(one, str) and one.isidentifier())
         """Names, attributes, and texts that could be one."""
-        self.inventory = inventory(tree.body)
+        self.inventory = Counter([type(one).__name__ for one in every] + [repr(one) for one in said if not isinstance(one, ast.AST)])
+        """How often each kind of node, name and constant is in it, without what means nothing."""
         self.imports = tuple(one for one in every if isinstance(one, ast.Import | ast.ImportFrom))
         self.defines = tuple(one.name for one in every if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef))
         """The functions and classes in it, however deep."""
-        self.stores = any(_stores(one) for one in every)
+        self.stores = any(_stores(one) for one in every if isinstance(one, ast.Attribute | ast.Subscript))
         """Whether it sets an attribute of something."""
+        self.count = len(tree.body)
+        """Of statements: one, unless they share a line."""
         self.statements = sum(1 for _ in statements(tree.body))
-        plain = not any(isinstance(one, _NOT_PLAIN) for one in every) and not self.words & _REARVIEW and len(self.defines) == 1
+        """With all that are inside others."""
+        plain = len(self.defines) == 1 and kinds.isdisjoint(_NOT_PLAIN) and self.words.isdisjoint(_REARVIEW)
         self.outline = _outline(text, tree) if plain else None
         """Without what is in it, if it is a function of no more than steps of its own, which do not mention rearview."""
+
+
+def _nodes(body: list[ast.stmt]) -> list[ast.AST]:
+    """Everything in some statements, in the order of `ast.walk`, without what means nothing."""
+    found: list[ast.AST] = [one for one in body if not means_nothing(one)]
+    for node in found:
+        found += [one for one in children(node) if not means_nothing(one)]
+    return found
 
 
 def _outline(text: str, tree: ast.Module) -> str | None:
@@ -67,32 +87,9 @@ def _outline(text: str, tree: ast.Module) -> str | None:
     return left if whole else None
 
 
-def _stores(node: ast.AST) -> bool:
+def _stores(node: ast.Attribute | ast.Subscript) -> bool:
     target = node.value if isinstance(node, ast.Subscript) else node
-    return isinstance(target, ast.Attribute) and not isinstance(getattr(node, "ctx", None), ast.Load)
-
-
-def _words(node: ast.AST) -> Iterator[str]:
-    for name in _WORDS:
-        value = getattr(node, name, None)
-        if isinstance(value, str) and value.isidentifier():
-            yield value
-    if isinstance(node, ast.alias) and node.asname:
-        yield node.asname
-
-
-def inventory(body: Iterable[ast.AST]) -> Counter[str]:
-    """How often each kind of node, name and constant is in some statements, without what means nothing."""
-    found: list[str] = []
-    pending = list(body)
-    while pending:
-        node = pending.pop()
-        if not means_nothing(node):
-            found.append(node.__class__.__name__)
-            words = [getattr(node, name, None) for name in _WORDS if name in node._fields]
-            found += [repr(one) for one in words if not isinstance(one, ast.AST)]
-            pending += children(node)
-    return Counter(found)
+    return isinstance(target, ast.Attribute) and not isinstance(node.ctx, ast.Load)
 
 
 def means_nothing(statement: ast.AST) -> bool:
@@ -126,15 +123,24 @@ def pieces_of(text: str) -> tuple[Piece, ...]:
     return tuple(pieces) if done == len(text) and pieces else (Piece(text),)
 
 
-def without(pieces: tuple[Piece, ...], left_out: Callable[[Piece], bool], *, heads: bool = True) -> str:
-    """A file without what is in some of its functions; without their `heads`, with nothing of them but their names, bound."""
-    return "".join(
-        piece.text if piece.outline is None or not left_out(piece) else piece.outline if heads else _name_alone(piece) for piece in pieces
-    )
+def without(pieces: tuple[Piece, ...], left_out: Callable[[Piece], bool], left: Callable[[Piece], str | None]) -> str:
+    """A file without what is in some of its functions, with what is `left` of each of them."""
+    return "".join((left(piece) or "") if piece.outline is not None and left_out(piece) else piece.text for piece in pieces)
 
 
-def _name_alone(piece: Piece) -> str:
-    return f"{piece.defines[0]}: 0" + "\n" * piece.text.count("\n")
+def only_head(piece: Piece) -> str | None:
+    """Of a function, its head."""
+    return piece.outline
+
+
+def only_name(piece: Piece) -> str:
+    """Of a function, nothing but that its name is bound."""
+    return f"{piece.defines[0]}: 0" + only_lines(piece)
+
+
+def only_lines(piece: Piece) -> str:
+    """Of a function, its lines, empty."""
+    return "\n" * piece.text.count("\n")
 
 
 def begins(pieces: tuple[Piece, ...]) -> list[int]:

@@ -94,6 +94,7 @@ class Program:
         for path, text in sorted(files.items()):
             if path.endswith(".py"):
                 self._add(path, text)
+        self._share_among_cells()
         for path, file in self.files.items():
             self._look_for_values(path, file)
             self._look_for_instances(file)
@@ -118,6 +119,17 @@ class Program:
             elif isinstance(node, ast.Import):
                 file.modules.update((one.asname or one.name).partition(".")[0] for one in node.names)
         self._define(path, tree, None, False)
+
+    def _share_among_cells(self) -> None:
+        """What one cell of a notebook imports is there in all of them: they are one module."""
+        every = [file for path, file in self.files.items() if path.startswith("cells/")]
+        modules = {name for file in every for name in file.modules}
+        renamed: dict[str, set[str]] = {}
+        for file in every:
+            for name, meant in file.renamed.items():
+                renamed.setdefault(name, set()).update(meant)
+        for file in every:
+            file.modules, file.renamed = modules, renamed
 
     def _owned(self, scope: ast.AST) -> list[ast.AST]:
         """`of_own`, once for each scope."""

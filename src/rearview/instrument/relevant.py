@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-from rearview.instrument.pieces import Piece, begins, pieces_of
+from rearview.instrument.pieces import Piece, begins, only_lines, pieces_of, without
 from rearview.instrument.place_at import lines_of
 from rearview.instrument.program import PLAIN_DECORATORS
 
@@ -29,11 +29,10 @@ def relevant(files: Mapping[str, str], lines: Iterable[tuple[str, int, int]]) ->
     asked = {piece.text for path, first, last in lines for piece in _on(pieces.get(path, ()), first, last)}
     words = [word for path, first, last in lines for text in lines_of(files[path])[first - 1 : last] for word in _WORD.findall(text)]
     quiet = _quiet(every, asked, renamed) - _mentioned(every, words, renamed)
-    return {path: "".join(_left(piece, quiet) for piece in pieces[path]) if pieces.get(path) else text for path, text in files.items()}
-
-
-def _left(piece: Piece, quiet: Collection[str]) -> str:
-    return "\n" * piece.text.count("\n") if piece.outline is not None and piece.defines[0] in quiet else piece.text
+    return {
+        path: without(pieces[path], lambda piece: piece.defines[0] in quiet, only_lines) if pieces.get(path) else text
+        for path, text in files.items()
+    }
 
 
 def _pieces(text: str) -> tuple[Piece, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rearview.instrument.pieces import Piece, begins, pieces_of, without
+from rearview.instrument.pieces import Piece, begins, only_head, pieces_of, without
 from rearview.instrument.scopes import bound
 from rearview.propagate.hidden import Hidden
 from rearview.propagate.likeness import recognised_blurred, recognised_text
@@ -34,9 +34,15 @@ class _Facts:
     """The keys of all statements in it."""
 
 
+@lru_cache(maxsize=128)
+def _file(text: str) -> File:
+    """A piece alone: nobody may change it."""
+    return File(text)
+
+
 @lru_cache(maxsize=4096)
 def _facts(text: str) -> _Facts:
-    file = File(text)
+    file = _file(text)
     variables = frozenset(VARIABLE.findall(text))
     return _Facts(file.names, file.globals, frozenset(bound(file.tree)), file.imports_all, variables, file.module.bag)
 
@@ -44,7 +50,7 @@ def _facts(text: str) -> _Facts:
 @lru_cache(maxsize=4096)
 def _marks(text: str, unknown: frozenset[str]) -> frozenset[Hashable]:
     """All by which the statements of a piece are recognised elsewhere. `unknown`: variables in it that only its version has."""
-    nodes = File(text).nodes
+    nodes = _file(text).nodes
     blurred = (one.blurred(unknown) if unknown.intersection(one.words) else one.head for one in nodes if not one.blocks and not one.nothing)
     found: set[Hashable] = {recognised_text(one) for one in nodes}
     found.update(recognised_blurred(one) for one in blurred)
@@ -68,14 +74,15 @@ class _Version:
     def marks(self, piece: Piece, unknown: frozenset[str]) -> frozenset[Hashable]:
         return _marks(piece.text, unknown & _facts(piece.text).variables)
 
-    def file(self, apart: frozenset[str], marks: frozenset[Hashable]) -> File:
+    def file(self, apart: frozenset[str], unknown: frozenset[str]) -> File:
         """The file without what is in some functions."""
         left = [self.functions[name] for name in apart]
         bag = frozenset().union(*(_facts(one.text).bag for one in left))
         words = frozenset().union(*(one.words for one in left))
+        marks = frozenset().union(*(self.marks(one, unknown) for one in left))
         hidden = Hidden(self.names, self.globals, self.bound, self.imports_all, apart, words, marks, bag)
         gone = {one.text for one in left}
-        return File(self.text, without(self.pieces, lambda one: one.text in gone), hidden)
+        return File(self.text, without(self.pieces, lambda one: one.text in gone, only_head), hidden)
 
 
 def apart(new: str, lines: tuple[int, int], old: str) -> tuple[File, File] | None:
@@ -89,13 +96,15 @@ def apart(new: str, lines: tuple[int, int], old: str) -> tuple[File, File] | Non
         if line <= lines[1] and lines[0] < line + piece.lines
     }  # fmt: skip
     names = {name for name in mine.functions.keys() & theirs.functions.keys() if mine.functions[name].text not in asked}
-    left, marks = _unlike_the_rest(mine, theirs, names)
-    return (mine.file(left, marks), theirs.file(left, marks)) if left else None
-
-
-def _unlike_the_rest(mine: _Version, theirs: _Version, names: set[str]) -> tuple[frozenset[str], frozenset[Hashable]]:
-    """Those of some functions that have no statement in common with the rest of the files, and all by which theirs are recognised."""
     only_new, only_old = mine.names - theirs.names, theirs.names - mine.names
+    left = _unlike_the_rest(mine, theirs, names, only_new, only_old)
+    return (mine.file(left, only_new), theirs.file(left, only_old)) if left else None
+
+
+def _unlike_the_rest(
+    mine: _Version, theirs: _Version, names: set[str], only_new: frozenset[str], only_old: frozenset[str]
+) -> frozenset[str]:
+    """Those of some functions that have no statement in common with the rest of the files."""
     by_name = {name: mine.marks(mine.functions[name], only_new) | theirs.marks(theirs.functions[name], only_old) for name in names}
     rest: set[Hashable] = set()
     for version, unknown in ((mine, only_new), (theirs, only_old)):
@@ -105,4 +114,4 @@ def _unlike_the_rest(mine: _Version, theirs: _Version, names: set[str]) -> tuple
     while common := [name for name, marks in by_name.items() if not rest.isdisjoint(marks)]:
         for name in common:
             rest |= by_name.pop(name)
-    return frozenset(by_name), frozenset().union(*by_name.values())
+    return frozenset(by_name)

@@ -29,6 +29,6 @@ class Hidden:
     words: frozenset[str]
     """Of these functions."""
     marks: frozenset[Hashable]
-    """All by which their statements, and those of the other version's, are recognised."""
+    """All by which their statements are recognised."""
     bag: frozenset[int]
     """The keys of all statements in them."""

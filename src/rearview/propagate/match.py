@@ -82,11 +82,10 @@ class Matching:
 
     def _need_marks(self) -> None:
         """LeftOut if a statement could be one of a function that was left out."""
-        for file in (self.new, self.old):
-            if file.hidden is not None:
-                marks = file.hidden.marks
-                if any(recognised_text(one) in marks or self._blurred(one) in marks for one in file.nodes):
-                    raise LeftOut
+        marks = frozenset().union(*(file.hidden.marks for file in (self.new, self.old) if file.hidden is not None))
+        for one in [*self.new.nodes, *self.old.nodes] if marks else []:
+            if recognised_text(one) in marks or self._blurred(one) in marks:
+                raise LeftOut
 
     def _blur(self, node: Node) -> Hashable:
         """All of a statement, with variables that only one version has all alike."""

@@ -190,7 +190,7 @@ class File:
         """`outline`: the text without what is in functions that were left out, which are `hidden`."""
         self.mark = "\ufeff" if text.startswith("\ufeff") else ""
         self.text = text.removeprefix(self.mark)
-        self.hidden = hidden
+        self.hidden, self._outline = hidden, outline
         self.tree = parse(self.text) if outline is None else tree_of(outline)
         self.lines = lines_of(self.text)
         self._ascii = self.text.isascii()
@@ -200,6 +200,9 @@ class File:
         self._fill(self.module)
 
     def _fill(self, node: Node) -> None:
+        if node.left_out:
+            node.blocks["body"] = []
+            return
         chain = self._chain(node)
         if chain:
             self._block(node, "body", node.syntax.body)  # type: ignore[attr-defined]
@@ -283,9 +286,7 @@ class File:
     @lazily
     def calls(self) -> Calls:
         """How it calls rearview."""
-        if self.hidden is None:
-            return calls_of(self.text)
-        found = Calls(self.tree)
+        found = calls_of(self.text if self._outline is None else self._outline)
         self.need(found.modules, found.functions)
         return found
 

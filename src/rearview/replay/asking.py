@@ -88,10 +88,10 @@ def look(catalog: Catalog, ask: Ask) -> Prospect:
     project = project_of(store)
     found = query.find(catalog, project, ask, config.load(project))
     prospect = Prospect(others=found.others, unknown=found.unknown, now=found.now, probe=ask.probe)
-    forecasts = Forecasts(store, project)
+    forecasts, replayed = Forecasts(store, project), preparing.newest(store)
     for question in found.questions:
         try:
-            prepared = preparing.prepare(store, project, question, ask, forecasts)
+            prepared = preparing.prepare(store, project, question, ask, forecasts, replayed)
         except UsageError as problem:
             if len(found.questions) == 1:
                 raise

@@ -117,6 +117,8 @@ def _start_s(store: Store, run: RunId) -> float:
 
 def restores(store: Store, run: RunId) -> list[tuple[str, int, float]]:
     """What putting states back took in resumed attempts of a run: (`restore`, bytes, seconds)."""
+    if all(name.attempt == 1 for name, _ in parts_of(store.run(run))):
+        return []
     found = []
     for name, seconds in _journals(store.run(run)).restored:
         known = manifests.ManifestName.parse(run, name + manifests.SUFFIX)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,9 +120,12 @@ class Prepared:
         )  # fmt: skip
 
 
-def prepare(store: Store, project: Path, question: Question, ask: Ask, forecasts: Forecasts | None = None) -> Prepared:
-    """What answering a question takes. Everything that is answered already is left out."""
-    made = _base(store, project, question.run, ask)
+def prepare(
+    store: Store, project: Path, question: Question, ask: Ask, forecasts: Forecasts | None = None,
+    replayed: Sequence[replays.Replay] | None = None,
+) -> Prepared:  # fmt: skip
+    """What answering a question takes. Everything that is answered already is left out. `replayed`: the newest replays, if known."""
+    made = _base(store, project, question.run, ask, replayed)
     found = needs.of(question)
     need = found.need
     if ask.only is not None:
@@ -163,7 +166,7 @@ def prepare_proof(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepar
     return made
 
 
-def _base(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepared:
+def _base(store: Store, project: Path, run: RunInfo, ask: Ask, replayed: Sequence[replays.Replay] | None = None) -> Prepared:
     known = past.look(store, run.run)
     facts = known.facts
     if known.version is None:
@@ -179,7 +182,7 @@ def _base(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepared:
     timeline, known_to = cut.find(store, timeline, run.run, mains_of(timeline))
     threads = where.threads_of(known.environment)
     return Prepared(
-        run, None, store, project, known, timeline, Need(), Plan(scans.RESUME), _rates(store, run, timeline), threads,
+        run, None, store, project, known, timeline, Need(), Plan(scans.RESUME), _rates(store, run, timeline, replayed), threads,
         notes=damaged, workers=ask.workers or capacity(timeline, threads), isolate=ask.isolate, device=ask.device,
         until=known_to.until if known_to is not None else None, cut_states=known_to.inside if known_to is not None else frozenset(),
     )  # fmt: skip
@@ -294,7 +297,7 @@ def _free_bytes() -> int | None:
     return None
 
 
-def _rates(store: Store, run: RunInfo, timeline: History) -> Rates:
+def _rates(store: Store, run: RunInfo, timeline: History, replayed: Sequence[replays.Replay] | None) -> Rates:
     """What earlier replays of the run took; before there are any, those of other runs: what a worker needs is much the same."""
     mine = replays.list_of(store, run.run)
     facts = [fact for one in mine for fact in _measured(one)]
@@ -304,7 +307,8 @@ def _rates(store: Store, run: RunInfo, timeline: History) -> Rates:
         if isinstance(predicted, (int, float)) and predicted > 0 and one.seconds > 0:
             ratios.append(one.seconds / predicted)
     if not facts:
-        facts = [fact for one in _newest(store) for fact in _measured(one) if fact[0] != "pace"]
+        others = replayed if replayed is not None else newest(store)
+        facts = [fact for one in others for fact in _measured(one) if fact[0] != "pace"]
     if not any(kind == "restore" for kind, _, _ in facts) and timeline.boundaries:
         facts += history.restores(store, run.run)
     return cost.learn(facts, ratios[-20:])
@@ -316,10 +320,10 @@ def _measured(one: replays.Replay) -> list[tuple[str, int, float]]:
 
 def remembered(store: Store) -> frozenset[str]:
     """The names that replays of any run found to be volatile."""
-    return frozenset(name for one in _newest(store, _REMEMBERED) for name in one.volatile)
+    return frozenset(name for one in newest(store, _REMEMBERED) for name in one.volatile)
 
 
-def _newest(store: Store, most: int = _NEWEST) -> list[replays.Replay]:
+def newest(store: Store, most: int = _NEWEST) -> list[replays.Replay]:
     """The newest replays of any run."""
     folders = sorted(replays.folders(store), key=lambda folder: folder.stat().st_mtime, reverse=True)[:most]
     found = []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+
 from rearview.instrument.cells import Cell, match
+from rearview.instrument.program import Program
 
 STEP = "def step(w):\n    return w + 1\n"
 TRAIN = "for epoch in rv.loop('epoch', range(3)):\n    w = step(w)\n    rv.log('w', w)\n"
@@ -72,3 +75,12 @@ def test_new_cells_that_do_something_else_are_left_alone() -> None:
 def test_empty_cells_match_nothing() -> None:
     found = match({1: "# a note\n", 2: TRAIN}, [Cell("rv.log('x', 1)"), Cell(TRAIN)])
     assert found.places == {2: 1} and found.gone == []
+
+
+def test_what_one_cell_imports_is_there_in_all() -> None:
+    first = "import shared\nfrom shared import look as peek\nshared.look(0)\n"
+    cells = {"cells/0001.py": first, "cells/0003.py": "shared.look(1)\npeek(2)\n"}
+    program = Program({**cells, "shared.py": "def look(x):\n    return x\n"})
+    body = program.bodies["cells/0003.py"]
+    calls = [node for node in ast.walk(body.node) if isinstance(node, ast.Call)]
+    assert [[part.name for part in program.called(call, body)] for call in calls] == [["look"], ["look"]]

@@ -8,7 +8,7 @@ import pytest
 
 from rearview.instrument.calls import parse
 from rearview.instrument.matching import surely_changed
-from rearview.instrument.pieces import begins, pieces_of, without
+from rearview.instrument.pieces import begins, only_head, only_lines, only_name, pieces_of, without
 
 PROGRAM = '''"""A text
 at the left edge.
@@ -81,11 +81,13 @@ def test_what_can_be_left_out_is_a_plain_function() -> None:
 
 @pytest.mark.parametrize("text", [PROGRAM, PROGRAM.replace("\n", "\r\n")])
 def test_leaving_functions_out_moves_no_line(text: str) -> None:
-    left = without(pieces_of(text), lambda piece: True)
+    left = without(pieces_of(text), lambda piece: True, only_head)
     lines = [(one.lineno, one.end_lineno, type(one)) for one in parse(left).body]
     assert lines == [(one.lineno, one.end_lineno, type(one)) for one in parse(text).body]
     assert "total" not in left
     assert "forward" in left
+    for how in (only_name, only_lines):
+        assert without(pieces_of(text), lambda piece: True, how).count("\n") == text.count("\n")
 
 
 def test_a_file_that_is_no_program_says_so_as_a_whole() -> None:
