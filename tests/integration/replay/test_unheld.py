@@ -226,8 +226,8 @@ def test_what_a_skipped_block_defines_is_run_for(inside: Story, name: str) -> No
 
 
 def test_a_mistake_of_the_statement_is_reported_after_a_run_without_states(inside: Story) -> None:
-    done = inside.cli("replay", "wrong", "--yes", check=False)
-    assert done.returncode == 4 and "toon" in done.stderr
+    done = inside.ask("wrong", code=4)
+    assert "toon" in done.stderr
     assert len(inside.rows(inside.project, "wrong")) == 2
 
 
