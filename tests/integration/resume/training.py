@@ -28,7 +28,7 @@ PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 QUIET = {"REARVIEW_QUIET": "1", "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 EACH = {"REARVIEW_EVERY": "1"}
 """A checkpoint at the end of each outer iteration."""
-INSIDE = {**EACH, "REARVIEW_RISK": "0.001"}
+INSIDE = {**EACH, "REARVIEW_RISK": "0.000001"}
 """And inside the nested loop, as often as the one before is written."""
 WAITING = """
 from rearview.record.materialize import Materializer
