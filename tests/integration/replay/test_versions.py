@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ def _write(project: Path, files: dict[str, str], *, probed: bool) -> None:
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Story:
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose runs are of twelve versions, with the statement in today's."""
     folder = tmp_path_factory.mktemp("history")
     story = Story(folder, VERSIONS["latest"], env={"REARVIEW_EVERY": "1"})
@@ -30,7 +31,14 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Story:
         _write(folder / "truth", files, probed=True)
         story.run(folder / "truth", ["train.py"], check=True)
     _write(story.project, VERSIONS["latest"], probed=True)
-    return story
+    return folder
+
+
+@pytest.fixture
+def history(recorded: Path, tmp_path: Path) -> Story:
+    """The same for one test: a project can be copied."""
+    shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
+    return Story(tmp_path, {}, env={"REARVIEW_EVERY": "1"})
 
 
 def _values(story: Story, project: Path, name: str) -> list[list[Any]]:
