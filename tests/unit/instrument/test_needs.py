@@ -60,7 +60,8 @@ def asked(**put: str) -> Needs:
     ],
 )  # fmt: skip
 def test_where_they_run_and_nothing_is_carried(put: dict[str, str], depth: Depth) -> None:
-    assert asked(**put) == Needs(depth)
+    found = asked(**put)
+    assert (found.depth, found.from_start, found.why) == (depth, False, "")
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,27 @@ def test_what_is_carried_is_only_right_from_the_start(put: dict[str, str], name:
     found = asked(**put)
     assert found.from_start
     assert f"`{name}`" in found.why
+
+
+@pytest.mark.parametrize(
+    ("put", "unparted"),
+    [
+        ({"nested": "rv.log('a', net)"}, False),
+        ({"nested": "twice = 2 * net\nrv.log('a', twice)"}, False),
+        ({"before": "rv.log('a', net)", "nested": "rv.log('b', net)", "after": "rv.log('c', net)"}, False),
+        ({"prefix": "import math\nK = 3\ndef f(x):\n    return x + K", "nested": "rv.log('a', f(net))"}, False),
+        ({"before": "ls = []", "nested": "ls.append(loss)", "after": "rv.log('a', sum(ls))"}, True),
+        ({"before": "n = 0", "nested": "n += 1\nrv.log('a', n)"}, True),
+        ({"before": "last = 0", "nested": "last = loss", "after": "rv.log('a', last)"}, True),
+        ({"nested": "last = loss", "after": "rv.log('a', last)"}, True),
+        ({"before": "b = net", "after": "rv.log('a', net - b)"}, True),
+        ({"prefix": "meter = Meter()", "nested": "rv.log('a', meter(loss))"}, True),
+        ({"prefix": "meter = Meter()\ndef f():\n    return meter(1)", "nested": "rv.log('a', f())"}, True),
+        ({"prefix": "seen = []", "nested": "seen.append(loss)\nrv.log('a', len(seen))"}, True),
+    ],
+)
+def test_what_is_carried_through_an_iteration_keeps_it_in_one_piece(put: dict[str, str], unparted: bool) -> None:
+    assert asked(**put).unparted == unparted
 
 
 def test_the_same_name_in_two_functions_is_two_variables() -> None:
