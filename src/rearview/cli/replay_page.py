@@ -174,7 +174,8 @@ def runs_in_words(prepared: Prepared) -> str:
     said = [text.count(count, "iteration")]
     if shared:
         stretches = sum(bool(one.parts) for one in plan.stretches)
-        said.append(f"{len(shared)} of them shared by {stretches} stretches that begin or end inside")
+        which = "" if len(shared) == count else f"{len(shared)} of them "
+        said.append(f"{which}shared by {stretches} stretches that begin or end inside")
     if plan.put_back:
         said.append(f"{text.count(plan.put_back, 'nested block')} put back")
     if plan.must_run:

@@ -309,12 +309,12 @@ def _inside(store: Store, run: RunId, group: Checkpoint, numbers: Mapping[Key, i
     entered = first.loops[outside + 1].get("entered") if len(first.loops) > outside + 1 else None
     if number is None or occurrence or entered != {loop: 1}:  # on the way to it other nested loops would be passed by
         return None
-    if any(kind == "position" or why == PENDING for _, kind, why in first.missing):  # the program itself may not go on exactly
+    if first.missing:  # also the program itself goes on from it, in the middle of something
         return None
     if _is_overtaken(run, first.name, found) or not objects.path_of(store, first.tree).is_file():
         return None
     size = sum(one.size_bytes for one in group.members)
-    lacks = tuple(str(row[0]) for row in (*first.missing, *first.unlike))
+    lacks = tuple(str(row[0]) for row in first.unlike)
     ran_s = float(first.stats.get("compute_s") or 0.0)
     return Boundary(str(first.name), INSIDE, number, int(first.path[outside][2]), size, True, None, loop, lacks, step, ran_s)
 

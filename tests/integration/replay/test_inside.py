@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rearview.catalog.catalog import Catalog
+from rearview.cli import replay_page
 from rearview.errors import RearviewError
 from rearview.plan import partition, scans
 from rearview.plan.partition import Partition, Piece, Share
@@ -123,6 +124,10 @@ def test_an_epoch_is_shared_by_stretches_that_begin_inside(tmp_path: Path, seen:
     story.fill(*names, workers=2)
     assert seen.starts == [None, INSIDE, INSIDE, ITERATION, INSIDE, INSIDE, ITERATION, INSIDE, INSIDE, ITERATION]
     assert seen.stops == 6
+    prepared = seen.answers[0].prepared
+    starts = replay_page.starts_in_words(prepared)
+    assert starts.startswith("the program's beginning, and the states after epoch=0/step#2, epoch=0/step#4, epoch=0, epoch=1/step#2, ")
+    assert replay_page.runs_in_words(prepared) == "3 iterations, shared by 9 stretches that begin or end inside"
     assert seen.are_identical()
     assert seen.answers[0].comparison.states >= 6 + 3 + 3, "also where one stretch ends and the next begins"
     assert _is_true(story, *names)
