@@ -25,7 +25,7 @@ def split(history: History, need: Need, segments: Sequence[Segment], runs: Calla
 def _parts(history: History, segment: Segment, runs: Callable[[Segment], bool], usable: Usable) -> Iterator[Segment]:
     place = segment.place
     inside = history.inside.get(place, ()) if place is not None else ()
-    if place is None or not inside or history.stops_in(segment) or not runs(segment) or not _way_is_exact(history, place, usable):
+    if place is None or not inside or not runs(segment) or not _way_is_exact(history, place, usable):
         yield segment
         return
     cuts = [None, *filter(usable, inside), None]

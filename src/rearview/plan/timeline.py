@@ -167,6 +167,8 @@ class History:
     def stops_in(self, segment: Segment) -> bool:
         """Whether a segment is run only up to the last record of a killed run."""
         last = len(self.blocks) - 1
+        if segment.until is not None:
+            return False
         if self.cut == IN_ITERATION:
             return segment.block == last and segment.iteration == self.blocks[last].iterations - 1
         return self.cut == OUTSIDE and segment.iteration is None and segment.block == last

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rearview.replay.logged import Event, Fact, Identity, Logged, Recorded, place_of
+from rearview.replay.logged import Event, Fact, Identity, Logged, Recorded, moment, place_of
 from rearview.replay.values import decoded, finite, relative_difference, same_value, shown
 from rearview.store import frames
 from rearview.store.manifests import Manifest
@@ -322,7 +322,7 @@ class _Comparing:
         if place is None or not isinstance(iteration, int):
             return
         for record in self._index().get((event.process, place, iteration), ()):
-            if _moment(record) > _since(stretch):
+            if moment(record) > _since(stretch):
                 self._expect(record, skipped)
 
     def _part(self, stretch: Stretch, process: str, skipped: set[str]) -> None:
@@ -332,7 +332,7 @@ class _Comparing:
             return
         path = stopped.path[: int(stopped.stats.get("outside", 0)) + 1]
         for record in self._index().get((process, place_of(path), int(path[-1][2])), ()):
-            if _since(stretch) < _moment(record) <= (stopped.attempt, stopped.taken_at):
+            if _since(stretch) < moment(record) <= (stopped.attempt, stopped.taken_at):
                 self._expect(record, skipped)
 
     def _expect(self, record: Logged, skipped: set[str]) -> None:
@@ -358,11 +358,6 @@ class _Comparing:
         for record in outside:
             if everything or (stretch.prefix and record.position < first) or (ends and stretch.to_end and record.position > last):
                 self._expect(record, skipped)
-
-
-def _moment(record: Logged) -> tuple[int, int]:
-    """When it was logged, as manifests have it."""
-    return record.position >> 52, record.at
 
 
 def _since(stretch: Stretch) -> tuple[int, int]:

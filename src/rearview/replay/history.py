@@ -46,6 +46,8 @@ class _Main:
     """Iterations begun, how it ended, and the wall time of that."""
     kept: int = -1
     """The last iteration at whose end something was kept."""
+    ran_s: dict[int, float] = field(default_factory=dict)
+    """Iteration -> how long it ran at the least: to the last state that was kept inside it."""
 
     @property
     def name(self) -> str:
@@ -271,15 +273,18 @@ def _outside(manifest: Manifest) -> int:
 
 def _note_kept(found: _Read, group: Checkpoint) -> None:
     first = group.members[0]
-    if first.process != MAIN_PROCESS or group.part not in (BLOCK, ITERATION) or len(first.path) <= _outside(first):
+    if first.process != MAIN_PROCESS or group.part not in (INSIDE, BLOCK, ITERATION) or len(first.path) <= _outside(first):
         return
     key = key_of(first.path[: _outside(first) + 1])
-    if group.part == BLOCK and len(first.path) != _outside(first) + 2:
+    if group.part != ITERATION and len(first.path) != _outside(first) + 2:
         return
-    main = found.mains.setdefault(key, _Main(key, wall=first.wall))
+    iteration, ran_s = int(first.path[_outside(first)][2]), float(first.stats.get("compute_s") or 0.0)
+    main = found.mains.setdefault(key, _Main(key, wall=first.wall - (ran_s if group.part == INSIDE else 0.0)))
     main.left = found.left.get(key, main.left)
-    main.kept = max(main.kept, int(first.path[_outside(first)][2]) - (group.part == BLOCK))
-    found.nested[key] = max(found.nested.get(key, -1), int(first.path[_outside(first)][2]))
+    main.kept = max(main.kept, iteration - (group.part != ITERATION))
+    if group.part == INSIDE:
+        main.ran_s[iteration] = max(main.ran_s.get(iteration, 0.0), ran_s)
+    found.nested[key] = max(found.nested.get(key, -1), iteration)
 
 
 def _boundaries(store: Store, group: Checkpoint, numbers: Mapping[Key, int]) -> list[Boundary]:
@@ -367,7 +372,8 @@ def _filled(main: _Main, count: int, has_nested: bool) -> tuple[tuple[float, ...
         spent = _ended_at(main) - main.wall
         total = max(0.0, spent / count) if count else 0.0
         nested = total if has_nested else 0.0
-    times = [main.times.get(k, (total, nested)) for k in range(count)]
+    least = [main.ran_s.get(k, 0.0) for k in range(count)]
+    times = [main.times.get(k, (max(total, least[k]), max(nested, least[k]))) for k in range(count)]
     return tuple(one for one, _ in times), tuple(min(one, inner) for one, inner in times)
 
 

@@ -242,6 +242,23 @@ def test_a_run_that_went_on_from_inside_is_shared_at_the_states_of_both_attempts
     assert _is_true(story, "inner", "outer")
 
 
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_a_run_that_was_killed_inside_is_shared_up_to_its_last_record(tmp_path: Path, seen: Replays, epoch: int) -> None:
+    logged, asked = '            rv.log("loss", weights[0])\n', '            rv.log("inner", total * 3)  #?\n'
+    written = "                getattr(rearview.session.active.keeping.materializer, 'wait', int)()\n"  # none of that in a replay
+    killed = f"            if (epoch, step) == ({epoch}, 6):\n{written}                os._exit(9)\n"
+    text = "import os, rearview.session\n" + PLAIN.replace(logged + asked, asked + logged + killed)
+    story = Story(tmp_path, {"train.py": text}, env=ENV)
+    assert story.record(check=False).returncode == 9
+    story.fill("inner", "early", workers=2)
+    assert seen.starts == [None, INSIDE, INSIDE, ITERATION, INSIDE, INSIDE][: 3 + 3 * epoch]
+    assert seen.are_identical()
+    story.fresh = False
+    assert story.run(story.folder / "truth", ["train.py"], check=False).returncode == 9
+    assert len(story.truth("inner")) == 7 + 8 * epoch
+    assert _is_true(story, "inner", "early")
+
+
 def test_a_run_is_proved_in_parts(tmp_path: Path, seen: Replays) -> None:
     story = _story(tmp_path, PLAIN)
     with contextlib.chdir(story.project), Catalog(layout.open_store(story.project / ".rearview"), timeout_s=60) as catalog:

@@ -124,12 +124,15 @@ def test_the_way_to_a_state_inside_must_be_exact() -> None:
     assert _whole(_history(_end(1, ITERATION), _inside(0, 4, block=1), blocks=2), replace(INNER, only=((1, 0, 0),)))
 
 
-def test_the_iteration_in_which_a_run_was_killed_is_run_in_one_go() -> None:
+def test_the_iteration_in_which_a_run_was_killed_ends_at_its_last_record() -> None:
     killed = History(
         0.5, 0.25, (MainBlock("epoch", (10.0, 10.0), (9.0, 9.0), "left"),), 0.0, (*_end(0, ITERATION), *_inside(1, 4)), "killed",
         cut=IN_ITERATION,
     )  # fmt: skip
-    assert _whole(killed, replace(INNER, only=((0, 1, 1),)))
+    found = plan(killed, replace(INNER, only=((0, 1, 1),)), workers=2, rates=FREE)
+    assert _ran(found) == [("iteration-0-0", "inside-0-1-4"), ("inside-0-1-4", None)]
+    assert [one.until for one in found.stretches] == [False, True]
+    assert _whole(killed, replace(INNER, lost=frozenset({"inside-0-1-4"})))
 
 
 # -- laws ----------------------------------------------------------------------------------------------------------------

@@ -143,6 +143,25 @@ def test_states_inside_the_first_nested_loop(tmp_path: Path) -> None:
     assert _steps(run) == [], "a process beside it logs by its own count"
 
 
+def test_a_run_that_was_killed_in_its_first_epoch_is_known_by_the_states_inside(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    process = run.process()
+    process.advance(process.enter("epoch", range(1, 4)))
+    process.advance(process.enter("step", range(9)))
+    process.log("loss", 1.0)
+    process.stop()
+    loops = [{"entered": {"epoch": 1}}, {"entered": {"step": 1}}, {"entered": {}}]
+    for number, step in enumerate((2, 5)):
+        keep(
+            run, number, [["epoch", 0, 0, 1], ["step", 0, step, step]], {"w": b"x"}, part=INSIDE, loops=loops, at_s=10.0 + step,
+            stats={"compute_s": float(step)},
+        )  # fmt: skip
+    found = history.read(run.store, run.run, "killed")
+    (block,) = found.blocks
+    assert (block.name, block.total_s, found.prefix_s, found.whole_iterations(0)) == ("epoch", (5.0,), 10.0, 0)
+    assert [one.step for one in found.inside[0, 0]] == [2, 5]
+
+
 def test_a_state_that_a_later_attempt_went_back_behind_is_not_of_the_run(tmp_path: Path) -> None:
     run = _run(tmp_path)
     process = run.process()
