@@ -69,6 +69,7 @@ def needs(files: Mapping[str, str], added: Added, entry: str | None = None, prog
         for name, line in [*_carried(runs, definitions), *_carried_by_definitions(runs, definitions)]:
             why = f"line {line} of {file} reads `{name}`, which added statements fill elsewhere: no checkpoint has it"
             return Needs(total, True, why, unparted=True)
+        unparted |= _brings_modules(tree, added_here, files)
         unparted |= not all(_harmless_in_parts(name, makers, reader) for name, makers, reader in _own(runs, definitions))
     return Needs(total, unparted=unparted)
 
@@ -211,6 +212,22 @@ def _harmless_in_parts(name: str, makers: list[_Group], reader: _Group) -> bool:
     if all(one.depth == Depth(suffix=True) for one in [*makers, reader]):
         return True
     return any(name in one.sure and _precedes(one, reader) and _in_one_part(one, reader) for one in makers)
+
+
+def _brings_modules(tree: ast.Module, added_here: list[ast.stmt], files: Mapping[str, str]) -> bool:
+    """Whether added statements import a module of the project that its file did not: no state has what that keeps between two calls."""
+    mine = {id(node) for one in added_here for node in ast.walk(one)}
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    project = {word for path in files for word in path.removesuffix(".py").split("/")}
+    known = {module for node in imports if id(node) not in mine for module in _modules(node)}
+    new = {module for node in imports if id(node) in mine for module in _modules(node)} - known
+    return any(not project.isdisjoint(module.split(".")) or module.startswith(".") for module in new)
+
+
+def _modules(node: ast.Import | ast.ImportFrom) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return ["." * node.level + (node.module or "")]
 
 
 def _in_one_part(maker: _Group, reader: _Group) -> bool:

@@ -111,6 +111,20 @@ def test_what_is_carried_through_an_iteration_keeps_it_in_one_piece(put: dict[st
     assert asked(**put).unparted == unparted
 
 
+@pytest.mark.parametrize(("first", "unparted"), [("import math\n", True), ("from lib import other\n", False)])
+def test_a_module_of_the_project_that_no_state_has_keeps_iterations_in_one_piece(first: str, unparted: bool) -> None:
+    lib = "n = 0\ndef other():\n    return 1\ndef note(x):\n    globals()['n'] += 1\n    return n\n"
+    then = first + RECORDED
+    now = then.replace("net = 1\n", "net = 1\nfrom lib import note\n")
+    now = now.replace("            # nested\n", "            rv.log('a', note(1))\n")
+    found = added_in_project({"train.py": then, "lib.py": lib}, {"train.py": now, "lib.py": lib})
+    assert isinstance(found, Added), str(found)
+    assert needs({"train.py": now, "lib.py": lib}, found).unparted == unparted
+    library = now.replace("from lib import note", "from torch import note")
+    found = added_in_project({"train.py": then, "lib.py": lib}, {"train.py": library, "lib.py": lib})
+    assert isinstance(found, Added) and not needs({"train.py": library, "lib.py": lib}, found).unparted
+
+
 def test_the_same_name_in_two_functions_is_two_variables() -> None:
     text = RECORDED.replace("net = 1\n", "def f():\n    return 1\ndef g():\n    return 1\nnet = f() + g()\n")
     text = text.replace("acc = 1\n", "acc = f()\n        acc = g()\n")
