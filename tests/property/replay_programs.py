@@ -177,3 +177,19 @@ class Maker:
         self.probe(0, _NUMBERS, 0.5)
         self.put(0, 'rv.log("last", a + b + c + box.total + random.random())')
         return "\n".join(self.lines) + "\n"
+
+
+def asks_inside(text: str) -> bool:
+    """Whether a program asks something in a nested loop whose position is exact."""
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
+        if 'rv.loop("step"' in line and "drawn(" not in line:
+            rest = lines[at + 1 :]
+            depth = _indent(line)
+            end = next((k for k, one in enumerate(rest) if _indent(one) <= depth), len(rest))
+            return any(one.endswith(MARK) for one in rest[:end])
+    return False
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

@@ -10,6 +10,7 @@ from rearview.plan import scans
 from rearview.plan.cost import Seconds
 from rearview.plan.partition import makespan
 from rearview.plan.scans import Plan
+from rearview.plan.timeline import BLOCK, INSIDE, Boundary
 from rearview.replay.answering import Answer, raised
 from rearview.replay.asking import UNSURE, Prospect
 from rearview.replay.compare import Difference
@@ -143,10 +144,17 @@ def starts_in_words(prepared: Prepared) -> str:
     if not states:
         kept = any(one.restorable for one in prepared.history.boundaries)
         return "the program's beginning" + ("" if kept else ": there is no checkpoint to start from")
-    names = [f"{_place(prepared, one.block, one.iteration)}{' (end of its nested loop)' if one.part == 'block' else ''}" for one in states]
+    names = [_state(prepared, one) for one in states]
     shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
     begin = "the program's beginning, and " if len(states) < len(stretches) else ""
     return f"{begin}the {'state' if len(states) == 1 else 'states'} after {shown}"
+
+
+def _state(prepared: Prepared, state: Boundary) -> str:
+    place = _place(prepared, state.block, state.iteration)
+    if state.part == INSIDE:
+        return f"{place}/{state.loop}#{state.step}"
+    return f"{place} (end of its nested loop)" if state.part == BLOCK else place
 
 
 def _place(prepared: Prepared, block: int, iteration: int) -> str:
@@ -158,11 +166,16 @@ def _place(prepared: Prepared, block: int, iteration: int) -> str:
 def runs_in_words(prepared: Prepared) -> str:
     """How many iterations and nested blocks, and why the latter."""
     plan = prepared.plan
-    count = sum(last - first + 1 for one in plan.stretches for _, first, last in one.covers)
+    shared = plan.shared
+    count = sum(last - first + 1 for one in plan.stretches for _, first, last in one.covers) + len(shared)
     if not count:
         whole = any(one.start is None and one.to_end for one in plan.stretches)
         return "everything, from beginning to end" if whole else "no iteration of the main loop"
     said = [text.count(count, "iteration")]
+    if shared:
+        stretches = sum(bool(one.parts) for one in plan.stretches)
+        which = "" if len(shared) == count else f"{len(shared)} of them "
+        said.append(f"{which}shared by {stretches} stretches that begin or end inside")
     if plan.put_back:
         said.append(f"{text.count(plan.put_back, 'nested block')} put back")
     if plan.must_run:
@@ -298,6 +311,7 @@ def plan_as_json(prepared: Prepared) -> dict[str, output.Json]:
             "start": one.start.name if one.start is not None else None, "first": output.facts(one.first), "last": output.facts(one.last),
             "to_end": one.to_end, "prefix": one.prefix, "skip": one.skip, "runs_inside": output.facts(one.runs_inside),
             "put_back": one.put_back, "must_run": output.facts(one.must_run), "seconds": output.facts(one.seconds),
+            "stop": one.stop.name if one.stop is not None else None, "parts": output.facts(one.parts),
         }
         for one in plan.stretches
     ]  # fmt: skip

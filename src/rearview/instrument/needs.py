@@ -2,7 +2,8 @@
 
 A temporary that is filled in one place and read in another is in no checkpoint. Between two statements of the same iteration that is no
 harm, nor is one that is made before the main loop and left alone afterwards: that code runs in every worker. Anything else (a list that
-grows from epoch to epoch) is only right if the program runs from its start, in one piece, with nothing put back. Pure.
+grows from epoch to epoch) is only right if the program runs from its start, in one piece, with nothing put back. What an iteration
+fills in its nested loop and reads behind that is right where iterations are run in one go. Pure.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class Needs:
     from_start: bool = False
     """Only a run from the program's start, in one piece and with nothing put back, gives their values."""
     why: str = ""
+    unparted: bool = False
+    """They carry something of their own through the iteration of a main loop: it must be run in one go."""
 
 
 @dataclass(slots=True)
@@ -52,6 +55,7 @@ def needs(files: Mapping[str, str], added: Added, entry: str | None = None, prog
     by_place = dict(zip([*logs, *groups], found, strict=True))
     # A temporary is made where a log needs it; what is before the main loop runs in any case.
     running = [one for one, group in zip(found[len(logs) :], added.groups, strict=True) if group.runs]
+    unparted = False
     total = union([*found[: len(logs)], *(replace(one, prefix=False, suffix=False) for one in running)])
     for file in sorted({group.file for group in added.groups}):
         tree = tree_of(files[file])
@@ -63,8 +67,11 @@ def needs(files: Mapping[str, str], added: Added, entry: str | None = None, prog
             group.depth = by_place.get((file, first_line(group.statements[0])), Depth(whole=True))
             _look(group, definitions)
         for name, line in [*_carried(runs, definitions), *_carried_by_definitions(runs, definitions)]:
-            return Needs(total, True, f"line {line} of {file} reads `{name}`, which added statements fill elsewhere: no checkpoint has it")
-    return Needs(total)
+            why = f"line {line} of {file} reads `{name}`, which added statements fill elsewhere: no checkpoint has it"
+            return Needs(total, True, why, unparted=True)
+        unparted |= _brings_modules(tree, added_here, files)
+        unparted |= not all(_harmless_in_parts(name, makers, reader) for name, makers, reader in _own(runs, definitions))
+    return Needs(total, unparted=unparted)
 
 
 def _group(tree: ast.Module, place: tuple[int, int, int, int]) -> _Group | None:
@@ -159,13 +166,18 @@ def _kept_between_calls(definition: ast.stmt) -> set[str]:
 
 def _carried(groups: list[_Group], definitions: Mapping[str, ast.stmt]) -> list[tuple[str, int]]:
     """Names that groups carry along, and a line where each is read."""
+    every = _own(groups, definitions)
+    return [(name, reader.statements[0].lineno) for name, makers, reader in every if not _harmless(name, makers, reader)]
+
+
+def _own(groups: list[_Group], definitions: Mapping[str, ast.stmt]) -> list[tuple[str, list[_Group], _Group]]:
+    """Names that groups have of their own: which fill one, and one that reads it."""
     found = []
     for reader in groups:
         for name in sorted(reader.reads):
             makers = [one for one in groups if name in one.changes and _same_variable(name, one, reader, groups)]
-            own = name in definitions or any(name in _bindings(one) for one in makers)
-            if own and not _harmless(name, makers, reader):
-                found += [(name, reader.statements[0].lineno)]
+            if name in definitions or any(name in _bindings(one) for one in makers):
+                found.append((name, makers, reader))
     return found
 
 
@@ -190,6 +202,38 @@ def _harmless(name: str, makers: list[_Group], reader: _Group) -> bool:
     if not all(_in_iterations(one.depth) for one in [*makers, reader]):
         return False
     return any(name in one.sure and _precedes(one, reader) for one in makers)
+
+
+def _harmless_in_parts(name: str, makers: list[_Group], reader: _Group) -> bool:
+    """The same where an iteration is run in parts: it must be made in the same part, or never change at all."""
+    if all(one.depth == Depth(prefix=True) for one in makers):
+        made = [node for one in makers if one is not reader for statement in one.statements for node in ast.walk(statement)]
+        return not any(isinstance(node, ast.Call) for node in made)  # of an object it is not known whether it counts along
+    if all(one.depth == Depth(suffix=True) for one in [*makers, reader]):
+        return True
+    return any(name in one.sure and _precedes(one, reader) and _in_one_part(one, reader) for one in makers)
+
+
+def _brings_modules(tree: ast.Module, added_here: list[ast.stmt], files: Mapping[str, str]) -> bool:
+    """Whether added statements import a module of the project that its file did not: no state has what that keeps between two calls."""
+    mine = {id(node) for one in added_here for node in ast.walk(one)}
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    project = {word for path in files for word in path.removesuffix(".py").split("/")}
+    known = {module for node in imports if id(node) not in mine for module in _modules(node)}
+    new = {module for node in imports if id(node) in mine for module in _modules(node)} - known
+    return any(not project.isdisjoint(module.split(".")) or module.startswith(".") for module in new)
+
+
+def _modules(node: ast.Import | ast.ImportFrom) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return ["." * node.level + (node.module or "")]
+
+
+def _in_one_part(maker: _Group, reader: _Group) -> bool:
+    """Whether both run on one side of every state inside a nested loop: before that loop, in one step of it, or behind it."""
+    depth = reader.depth
+    return maker.depth == depth and _in_iterations(depth) and depth.before + depth.after + bool(depth.nested) == 1
 
 
 def _in_iterations(depth: Depth) -> bool:

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rearview.plan.timeline import BLOCK, ITERATION, Boundary, History, Segment
+from rearview.plan.timeline import BLOCK, INSIDE, ITERATION, Boundary, History, Segment
 
 _UNSURE = 0.10
 """How far a prediction may be off before any replay of the run is known: part of it, to either side."""
@@ -114,7 +114,8 @@ class Costs:
         passed = 0 if start is None else start.block
         gaps = sum(block.gap_s for block in history.blocks[1 : passed + 1])
         own = (history.start_s + history.prefix_s + gaps) * self._rates.pace
-        return own + self._rates.worker_s + self._rates.restoring(start)
+        began = history.boundary(ITERATION, start.block, start.iteration - 1) if start is not None and start.part == INSIDE else None
+        return own + self._rates.worker_s + self._rates.restoring(start) + self._rates.restoring(began)
 
     def segment_s(self, segment: Segment, skipped: Boundary | None, late: bool = False) -> float:
         """One segment; `skipped` is the nested block's end state if that is put back, `late` if the stretch began with it."""
@@ -123,12 +124,24 @@ class Costs:
             following = segment.block + 1
             return rates.pace * (history.blocks[following].gap_s if following < len(history.blocks) else history.suffix_s)
         block, outer, at = history.blocks[segment.block], self._outer[segment.block], segment.iteration
+        if segment.until is not None:
+            return self._share(segment) * block.total_s[at] * rates.pace + rates.digesting(segment.until)
         end = rates.digesting(history.boundary(ITERATION, segment.block, at))
         if late:
             return outer[at] * rates.pace + end
         if skipped is not None:
             return outer[at] * rates.pace + rates.putting_back(skipped) + end
-        return block.total_s[at] * rates.pace + rates.digesting(history.boundary(BLOCK, segment.block, at)) + end
+        ran_s = self._share(segment) * block.total_s[at] * rates.pace
+        return ran_s + rates.digesting(history.boundary(BLOCK, segment.block, at)) + end
+
+    def _share(self, segment: Segment) -> float:
+        """How much of its iteration a segment is."""
+        if segment.iteration is None or not segment.is_part:
+            return 1.0
+        whole_s = self._history.blocks[segment.block].total_s[segment.iteration]
+        since_s = 0.0 if segment.since is None else min(segment.since.ran_s, whole_s)
+        until_s = whole_s if segment.until is None else min(segment.until.ran_s, whole_s)
+        return max(0.0, until_s - since_s) / whole_s if whole_s > 0 else 0.0
 
     def interval(self, seconds: float, ran: Sequence[tuple[Segment, bool]]) -> Seconds:
         """A prediction with its interval: the spread of the iterations that run, and how far earlier predictions were off."""
@@ -147,7 +160,7 @@ class Costs:
         if segment.iteration is None or not 0 <= segment.block < len(self._history.blocks):
             return 0.0
         outer, whole = self._variances[segment.block]
-        return outer if skipped else whole
+        return outer if skipped else whole * self._share(segment)
 
 
 def _variance(times: tuple[float, ...]) -> float:

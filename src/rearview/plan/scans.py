@@ -1,7 +1,8 @@
 """Which pieces of a run are run again for a question, from which checkpoints, and why (FlorDB section 5.2). Pure: values in, a plan out.
 
 Restored is the state at the *start* of what runs. A nested block is put back instead of run exactly where its end state is kept and
-nothing that is asked for happens inside it. What was not asked for runs only where it lies between a restore point and what was.
+nothing that is asked for happens inside it. One that is run may be shared: states inside it are where stretches end and begin. What was
+not asked for runs only where it lies between a restore point and what was.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from rearview.plan import partition
+from rearview.plan import partition, parts
 from rearview.plan.cost import NOTHING, Costs, Rates, Seconds
 from rearview.plan.partition import Piece
 from rearview.plan.stretches import (
@@ -23,6 +24,7 @@ from rearview.plan.stretches import (
     SUFFIX,
     VALIDATION,
     Need,
+    Part,
     Plan,
     Range,
     Scan,
@@ -32,8 +34,8 @@ from rearview.plan.stretches import (
 from rearview.plan.timeline import BLOCK, BREAK, ITERATION, Boundary, History, Place, Segment
 
 __all__ = [
-    "ANY_LOOP", "PREFIX", "PSEUDORESUME", "RANGE", "RESUME", "RUNGS", "START", "SUFFIX", "VALIDATION", "Need", "Plan", "Range", "Scan",
-    "Stretch", "plan", "ranges",
+    "ANY_LOOP", "PREFIX", "PSEUDORESUME", "RANGE", "RESUME", "RUNGS", "START", "SUFFIX", "VALIDATION", "Need", "Part", "Plan", "Range",
+    "Scan", "Stretch", "plan", "ranges",
 ]  # fmt: skip
 
 
@@ -58,12 +60,22 @@ class _Planning:
     rates: Rates
     segments: list[Segment] = field(init=False)
     needed: list[bool] = field(init=False)
+    by_place: dict[Place, list[int]] = field(init=False)
+    """The segments of each iteration: one, or its parts."""
     begins: list[int] = field(init=False)
     """For each segment the nearest one, not behind it, at which something can begin."""
     costs: Costs = field(init=False)
 
     def __post_init__(self) -> None:
         self.segments = self.history.segments()
+        if self.rung == RESUME:
+            self.segments = parts.split(
+                self.history, self.need, self.segments, lambda segment: self._put_back(segment) is None, self._may_be_used
+            )
+        self.by_place = {}
+        for at, segment in enumerate(self.segments):
+            if segment.place is not None:
+                self.by_place.setdefault(segment.place, []).append(at)
         self.costs = Costs(self.history, self.rates)
         self.needed = [self._needs(segment) for segment in self.segments]
         for at in range(len(self.segments) - 1, -1, -1):
@@ -97,7 +109,7 @@ class _Planning:
     def _needs(self, segment: Segment) -> bool:
         need, blocks = self.need, len(self.history.blocks)
         if segment.iteration is not None:
-            return need.wants(segment.block, segment.iteration)
+            return need.wants(segment.block, segment.iteration) and parts.needs(need, segment)
         if segment.block == blocks - 1:
             unseen = not blocks and not need.end_answered  # without main blocks what came to the end ran everything
             return need.wants_end or (unseen and (need.wants_prefix or need.wants(0, 0)))
@@ -139,6 +151,8 @@ class _Planning:
         if self.rung != RESUME:
             return None
         segment = self.segments[at]
+        if segment.since is not None:
+            return segment.since
         before = segment.block, (self._last_of(segment.block) if segment.iteration is None else segment.iteration - 1)
         found = self._usable(ITERATION, *before)
         if found is not None and (segment.iteration is None or found.ending != BREAK):
@@ -157,12 +171,16 @@ class _Planning:
 
     def _usable(self, part: str, block: int, iteration: int) -> Boundary | None:
         found = self.history.boundary(part, block, iteration)
-        without = found is None or found.name in self.need.lacking or found.name in self.need.lost
-        return found if found is not None and found.restorable and not without else None
+        return found if found is not None and found.restorable and self._may_be_used(found) else None
+
+    def _may_be_used(self, boundary: Boundary) -> bool:
+        return boundary.name not in self.need.lacking and boundary.name not in self.need.lost
 
     def _skipped(self, at: int) -> Boundary | None:
         """The end state that is put back instead of running the first nested block of an iteration."""
-        segment = self.segments[at]
+        return self._put_back(self.segments[at])
+
+    def _put_back(self, segment: Segment) -> Boundary | None:
         if segment.iteration is None or not self._skips:
             return None
         found = self._usable(BLOCK, segment.block, segment.iteration)
@@ -211,7 +229,8 @@ class _Planning:
     def _stretch(self, first: int, last: int) -> Stretch:
         ats = range(first, last + 1)
         start = self._start(first)
-        places = [place for at in ats if (place := self.segments[at].place) is not None]
+        places = list(dict.fromkeys(place for at in ats if (place := self.segments[at].place) is not None))
+        whole, shared = self._shared(ats, places)
         end = self.segments[last]
         put_back = sum(self._skipped(at) is not None for at in ats)
         skips = self._skips and not any(self._lacks(at) for at in ats)
@@ -219,9 +238,23 @@ class _Planning:
             start, places[0] if places else None, places[-1] if places else None,
             to_end=end.iteration is None and end.block == len(self.history.blocks) - 1,
             until=self.history.stops_in(end), skip=skips, runs_inside=self._inside, put_back=put_back if skips else 0,
-            must_run=tuple(place for at in ats if (place := self._must_run(at)) is not None), covers=ranges(places),
+            must_run=tuple(dict.fromkeys(place for at in ats if (place := self._must_run(at)) is not None)), covers=ranges(whole),
+            stop=end.until, parts=shared,
         )  # fmt: skip
         return self._timed(stretch, ats)
+
+    def _shared(self, ats: range, places: Sequence[Place]) -> tuple[list[Place], tuple[Part, ...]]:
+        """The iterations of which a stretch runs all that is asked for (or all of it, if nothing is), and its parts of the others."""
+        whole: list[Place] = []
+        shared: list[Part] = []
+        for place in places:
+            mine = self.by_place[place]
+            asked = [at for at in mine if self.needed[at]]
+            if all(at in ats for at in asked or mine):
+                whole.append(place)
+            else:
+                shared += [parts.named(self.segments[at]) for at in asked if at in ats]
+        return whole, tuple(shared)
 
     def _lacks(self, at: int) -> bool:
         """Whether an end state is kept that must not be put back, because it lacks what a statement reads."""

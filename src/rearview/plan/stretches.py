@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rearview.plan import partition
 from rearview.plan.cost import NOTHING, Seconds
-from rearview.plan.timeline import Boundary, Place
+from rearview.plan.timeline import INSIDE, Boundary, Place
 
 RESUME, PSEUDORESUME, START = "resume", "pseudoresume", "start"
 RUNGS = (RESUME, PSEUDORESUME, START)
@@ -21,6 +21,10 @@ ANY_LOOP = "*"
 
 Range = tuple[int, int, int]
 """Iterations of a main block: block, first, last, both included."""
+
+Part = tuple[int, int, int, int]
+"""Of an iteration that several stretches share: block, iteration, and the steps of its nested loop after which it begins and ends; -1:
+with the iteration itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ class Need:
     """Manifests of states at which a file of the run, that is read again, had a content which nobody kept."""
     proof: bool = False
     """No statement is asked for: everything is compared with the record."""
+    unparted: bool = False
+    """Added statements carry something from one step of a nested loop to the next: an iteration is run in one go."""
 
     @property
     def in_iterations(self) -> bool:
@@ -101,7 +107,21 @@ class Stretch:
     must_run: tuple[Place, ...] = ()
     """Nested blocks that run only because their end state is not kept."""
     covers: tuple[Range, ...] = ()
+    """Iterations of which it runs everything that is asked for."""
+    stop: Boundary | None = None
+    """It ends with this state inside an iteration, the last of its own; None: with the iteration."""
+    parts: tuple[Part, ...] = ()
+    """What it runs of iterations that it shares with other stretches."""
     seconds: Seconds = NOTHING
+
+    @property
+    def in_whole_iterations(self) -> bool:
+        return self.stop is None and (self.start is None or self.start.part != INSIDE)
+
+    @property
+    def size(self) -> int:
+        """Iterations and parts of iterations that it runs."""
+        return sum(last - first + 1 for _, first, last in self.covers) + len(self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +148,15 @@ class Plan:
 
     @property
     def must_run(self) -> tuple[Place, ...]:
-        return tuple(place for stretch in self.stretches for place in stretch.must_run)
+        return tuple(dict.fromkeys(place for stretch in self.stretches for place in stretch.must_run))
+
+    @property
+    def shared(self) -> dict[Place, frozenset[Part]]:
+        """Iterations that several stretches share, each with all of its parts that are asked for."""
+        found: dict[Place, set[Part]] = {}
+        for part in (part for stretch in self.stretches for part in stretch.parts):
+            found.setdefault(part[:2], set()).add(part)
+        return {place: frozenset(parts) for place, parts in found.items()}
 
     @property
     def put_back(self) -> int:

@@ -1,7 +1,7 @@
 """A run as the planner sees it: what ran before, in, between and after its main loops, how long that took, and what is kept of it. Pure.
 
-A *segment* is the smallest piece that a worker runs or does not run: an iteration of a main loop, what runs between two main loops, or
-what runs after the last one. What runs before the first runs whenever a process starts, so it is no segment.
+A *segment* is the smallest piece that a worker runs or does not run: an iteration of a main loop or a part of one, what runs between two
+main loops, or what runs after the last one. What runs before the first runs whenever a process starts, so it is no segment.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ Place = tuple[int, int]
 
 BLOCK, ITERATION = "block", "iteration"
 """Boundaries: the first nested loop of an iteration was left; the iteration itself ended."""
+INSIDE = "inside"
+"""An iteration of the first nested loop ended, with more of them to come."""
 OTHER = "other"
 """Boundaries that no plan begins with: of blocks deeper inside, or marked by `rv.skip_block`. Workers put them back where they may."""
 BREAK = "break"
@@ -39,6 +41,10 @@ class Boundary:
     """The nested loop that was left."""
     lacks: tuple[str, ...] = ()
     """What of the program's state it does not hold, by name."""
+    step: int = -1
+    """Of one inside a nested loop: the iteration of that which had ended."""
+    ran_s: float = 0.0
+    """Of one inside a nested loop: how long the iteration of the main loop had run."""
 
     @property
     def place(self) -> Place:
@@ -80,10 +86,18 @@ class Segment:
 
     block: int
     iteration: int | None = None
+    since: Boundary | None = None
+    """Of a part of an iteration: the state inside it that the part begins with; None: the iteration's beginning."""
+    until: Boundary | None = None
+    """The one that it ends with; None: the iteration's end."""
 
     @property
     def place(self) -> Place | None:
         return None if self.iteration is None else (self.block, self.iteration)
+
+    @property
+    def is_part(self) -> bool:
+        return self.since is not None or self.until is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +122,23 @@ class History:
     """Of a killed run: where it is known to have come to; what is there is run up to the last record."""
     by_place: Mapping[tuple[str, int, int], Boundary] = field(init=False, repr=False, compare=False)
     """(part, block, iteration) -> the boundary there, a restorable one if there is one."""
+    inside: Mapping[Place, tuple[Boundary, ...]] = field(init=False, repr=False, compare=False)
+    """Iteration -> the restorable states inside it, in order."""
 
     def __post_init__(self) -> None:
         known: dict[tuple[str, int, int], Boundary] = {}
+        inside: dict[Place, dict[int, Boundary]] = {}
         for one in self.boundaries:
+            if one.part == INSIDE:
+                if one.restorable:
+                    inside.setdefault(one.place, {})[one.step] = one
+                continue
             key = (one.part, one.block, one.iteration)
             if key not in known or one.restorable or not known[key].restorable:
                 known[key] = one
         object.__setattr__(self, "by_place", known)
+        ordered = {place: tuple(theirs[step] for step in sorted(theirs)) for place, theirs in inside.items()}
+        object.__setattr__(self, "inside", ordered)
 
     @property
     def killed(self) -> bool:
@@ -144,6 +167,8 @@ class History:
     def stops_in(self, segment: Segment) -> bool:
         """Whether a segment is run only up to the last record of a killed run."""
         last = len(self.blocks) - 1
+        if segment.until is not None:
+            return False
         if self.cut == IN_ITERATION:
             return segment.block == last and segment.iteration == self.blocks[last].iterations - 1
         return self.cut == OUTSIDE and segment.iteration is None and segment.block == last

@@ -100,12 +100,12 @@ class Following:
             self._keeping.first_step_ended(self._scope, self.period)
         agreement = self._keeping.agreement
         if agreement is None:
-            if self._inside_due():
+            if self._inside_due(nested.node):
                 self._take(boundaries.INSIDE, [self.main, nested])
             return
         if agreement.agreed(boundaries.place(nested.node, 0)):
             self._take(boundaries.INSIDE, [self.main, nested])
-        agreement.say(boundaries.place(nested.node, 1), self._inside_due)
+        agreement.say(boundaries.place(nested.node, 1), lambda: self._inside_due(nested.node))
 
     def main_ended(self, ending: int) -> None:
         """The end is a state people ask for: it is kept if the run can afford it, whatever the period says."""
@@ -135,8 +135,8 @@ class Following:
             return not self._keeping.stopped and self._keeping.agreement.agreed(boundaries.place(self.main.node, 0))
         return self._keeping.due(self.period, self.main.node.iteration, self._running_s())
 
-    def _inside_due(self) -> bool:
-        return time.monotonic() >= self._keeping.inside_due_at and self._keeping.inside_due(self.period, self._running_s())
+    def _inside_due(self, node: Node) -> bool:
+        return time.monotonic() >= self._keeping.inside_due_at and self._keeping.inside_due(self.period, self._running_s(), node)
 
     def _announce(self) -> None:
         """Several ranks: the first decides now about the end of the iteration that begins."""

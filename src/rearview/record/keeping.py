@@ -135,8 +135,8 @@ class Keeping:
         self._account_results()
         return not self.stopped and (bool(self.settings["every"]) or bool(period.inside_due(math.inf, 0.0, running_s)))
 
-    def inside_due(self, period: AdaptivePeriod, running_s: float) -> bool:
-        """Whether so much work is at risk that a checkpoint inside a long block is worth it."""
+    def inside_due(self, period: AdaptivePeriod, running_s: float, node: Node) -> bool:
+        """Whether so much work is at risk that a checkpoint inside a long block, at `node`, is worth it."""
         self._account_results()
         if self.stopped or self.materializer.busy:
             return False

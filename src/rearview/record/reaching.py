@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 class Reach:
     """Brings one process of a run to one checkpoint. The guard of the loops outside `checkpointing` until then."""
 
-    def __init__(self, recorder: Recorder, shake: Handshake, manifest: Manifest) -> None:
+    def __init__(self, recorder: Recorder, shake: Handshake, manifest: Manifest, *, exactly: bool = False) -> None:
         self._recorder = recorder
+        self._exactly = exactly
+        """What cannot be brought back exactly is refused, instead of said."""
         self._shake = shake
         self._store = Store(shake.store)
         """The one that has the run; a replay logs into another."""
@@ -206,6 +208,7 @@ class Reach:
             position = self._fitted(source, self._kept.position(depth))
             items = positions.put_back(source, position)
             birth = positions.born_as(source, position)
+            self._refuse_inexact(position.get("inexact", ()))
         loop.go_to(iteration + 1, items)
         within.follow(loop, node, source, items, birth)
         self._kept.put_streams_back()
@@ -226,7 +229,12 @@ class Reach:
         """Before anything is put back: what the program put around the loop counts along, and may draw on the way."""
         self._say_inexact(bring_on(loop, steps))
 
+    def _refuse_inexact(self, sentences: Sequence[str]) -> None:
+        if self._exactly and sentences:
+            raise RestoreRefused(list(sentences))
+
     def _say_inexact(self, sentences: Sequence[str]) -> None:
+        self._refuse_inexact(sentences)
         for sentence in sentences:
             say(f"run {self._recorder.run} may not go on exactly as it was: {sentence}")
 
@@ -259,7 +267,7 @@ class Reach:
                     say(sentence)
 
 
-def begin(recorder: Recorder, shake: Handshake) -> None:
+def begin(recorder: Recorder, shake: Handshake, *, exactly: bool = False) -> None:
     """The run goes on from a checkpoint, or, where there is none, once more from the beginning."""
     recorder.fact("resumed", **shake.facts())
     text = shake.checkpoint.get(recorder.process)
@@ -268,7 +276,7 @@ def begin(recorder: Recorder, shake: Handshake) -> None:
     name = ManifestName.parse(shake.run, text if text.endswith(manifests.SUFFIX) else text + manifests.SUFFIX)
     if name is None:
         raise CheckpointError(f"{text!r} is not the name of a checkpoint of run {shake.run}")
-    recorder.reach = Reach(recorder, shake, manifests.read(Store(shake.store), name))
+    recorder.reach = Reach(recorder, shake, manifests.read(Store(shake.store), name), exactly=exactly)
     recorder.reaching = True
     recorder.guard = recorder.reach
 

@@ -12,11 +12,12 @@ from typing import Any
 from rearview import config
 from rearview.plan import scans
 from rearview.plan.scans import Plan, Stretch
-from rearview.plan.timeline import History
-from rearview.replay import again, clocks, conductor, logged, orders, preparing, publish, sandbox_scratch, verdicts, worker
+from rearview.plan.timeline import INSIDE, History
+from rearview.replay import again, clocks, conductor, logged, orders, pieces, preparing, publish, sandbox_scratch, verdicts, worker
 from rearview.replay.compare import Comparison, ManifestOf, compare
-from rearview.replay.conductor import Conducted, Piece, Task
+from rearview.replay.conductor import Task
 from rearview.replay.logged import Logged, Recorded
+from rearview.replay.pieces import Conducted, Piece
 from rearview.replay.pool import Slots
 from rearview.replay.preparing import MEASURED, PREDICTED, Prepared, mains_of
 from rearview.replay.progress import Shown
@@ -220,7 +221,7 @@ class _Answering:
     def _diagnosed(self, pieces: Sequence[Piece], virtual: Sequence[str], evidence: Evidence, show: Show | None) -> Evidence:
         """Run the stretch that differs once more, without the statements: whether it is they that change the run."""
         first = next((one for one in pieces if not verdicts.judge(self._compare([one.unit], virtual), evidence).faithful), None)
-        if first is None or not self._task.probes or not first.seen.iterations:
+        if first is None or not self._task.probes or not (first.seen.iterations or first.seen.done == INSIDE):
             return evidence
         ident = replays.new_id()
         scratch = sandbox_scratch.make(self._store, ident)
@@ -268,7 +269,7 @@ class _Answering:
     def _finished(self, covers: replays.Covers) -> Callable[[Logged], bool]:
         """Whether a record is in an iteration that was run to its end, or outside of all of them."""
         mains = {place: number for number, place in self._mains.items()}
-        done = {(block, k) for block, first, last in conductor.ranges_of(covers) for k in range(first, last + 1)}
+        done = {(block, k) for block, first, last in pieces.ranges_of(covers) for k in range(first, last + 1)}
 
         def finished(record: Logged) -> bool:
             home = next(((mains[one.place], at) for one, at in record.block.around(record.iteration) if one.place in mains), None)
@@ -305,7 +306,7 @@ class _Answering:
         sizes = {one.name: one.size_bytes for one in history.boundaries}
         rows: list[list[Any]] = []
         for piece in conducted.pieces:
-            if piece.complete:
+            if piece.complete and piece.stretch.in_whole_iterations:  # of parts it is not known what they took
                 rows += _of_piece(piece, history)
             rows += [[kind, sizes.get(name, 0), round(seconds, 6)] for kind, name, seconds in piece.seen.measured]
         return rows[:_MOST_MEASURED]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rearview.replay.logged import Event, Fact, Identity, Logged, Recorded, place_of
+from rearview.replay.logged import Event, Fact, Identity, Logged, Recorded, moment, place_of
 from rearview.replay.values import decoded, finite, relative_difference, same_value, shown
 from rearview.store import frames
 from rearview.store.manifests import Manifest
@@ -22,6 +22,8 @@ SHOWN = 20
 ManifestOf = Callable[[str], Manifest | None]
 """The manifest of a name, as facts have it; None if it cannot be read."""
 UNNAMED = "more roots than were named"
+INSIDE = "inside"
+"""Why a unit is done, and the part of a manifest: a place inside an iteration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,8 @@ class Stretch:
     to_end: bool = False
     began: Manifest | None = None
     """The state it started from; None: from the beginning."""
+    stopped: Manifest | None = None
+    """The state inside an iteration that it was to end with; None: with an iteration, or the program."""
 
 
 def compare(
@@ -317,10 +321,18 @@ class _Comparing:
         place = self.mains.get(block) if isinstance(block, int) else None
         if place is None or not isinstance(iteration, int):
             return
-        began = stretch.began
-        since = (began.attempt, began.taken_at) if began else (0, 0)  # what came before that in its iteration ran unrecorded
         for record in self._index().get((event.process, place, iteration), ()):
-            if (record.position >> 52, record.at) > since:
+            if moment(record) > _since(stretch):
+                self._expect(record, skipped)
+
+    def _part(self, stretch: Stretch, process: str, skipped: set[str]) -> None:
+        """An iteration was run up to a place inside it: everything that the record has in it until then must be there."""
+        stopped = stretch.stopped
+        if stopped is None:
+            return
+        path = stopped.path[: int(stopped.stats.get("outside", 0)) + 1]
+        for record in self._index().get((process, place_of(path), int(path[-1][2])), ()):
+            if _since(stretch) < moment(record) <= (stopped.attempt, stopped.taken_at):
                 self._expect(record, skipped)
 
     def _expect(self, record: Logged, skipped: set[str]) -> None:
@@ -334,6 +346,8 @@ class _Comparing:
     def _ended(self, stretch: Stretch, done: Fact, skipped: set[str]) -> None:
         """The unit came to its end: what the record has before the first main loop, or behind the last, must be there if it counts."""
         self._index()
+        if done.facts.get("why") == INSIDE:
+            self._part(stretch, done.process, skipped)
         ends = done.facts.get("why") == "end"
         outside = self._outside.get(done.process, [])
         inside = [record.position for (process, _, _), theirs in self._index().items() if process == done.process for record in theirs]
@@ -344,6 +358,11 @@ class _Comparing:
         for record in outside:
             if everything or (stretch.prefix and record.position < first) or (ends and stretch.to_end and record.position > last):
                 self._expect(record, skipped)
+
+
+def _since(stretch: Stretch) -> tuple[int, int]:
+    """What came before that in its iteration ran unrecorded."""
+    return (stretch.began.attempt, stretch.began.taken_at) if stretch.began else (0, 0)
 
 
 def _words(path: Iterable[Any]) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rearview.errors import Damaged, NotFound
 from rearview.record import staging
-from rearview.record.boundaries import ITERATION, Boundary
+from rearview.record.boundaries import INSIDE, ITERATION, Boundary, place
 from rearview.record.cadence import AdaptivePeriod
 from rearview.record.loops import Node
 from rearview.record.scope import Roots, Scope
@@ -48,9 +48,13 @@ class KeptBoundaries:
         """Of nested blocks that can be put back: by the place of the iteration they are in, name and occurrence."""
         self.iterations: set[int] = set()
         """Numbers of main iterations at whose end, or in which, anything was kept."""
+        self.steps: set[int] = set()
+        """Numbers of iterations of nested loops behind which something was kept inside these."""
         for one in sorted(found, key=lambda one: one.name.order):
             self._by_place[one.part, _key(one.path)] = one
             self.iterations.add(one.path[min(int(one.stats.get("outside", 0)), len(one.path) - 1)][2])
+            if one.part == INSIDE:
+                self.steps.add(one.path[-1][2])
             if one.part == "block" and restorable(one):
                 self._ends[_key(one.path[:-1]), one.path[-1][0], one.path[-1][1]] = one
 
@@ -68,6 +72,11 @@ def _key(path: Sequence[Sequence[Any]]) -> str:
     return "".join(f"{name!r}:{occurrence}:{iteration}/" for name, occurrence, iteration, *_ in path)
 
 
+def same_place(path: Sequence[Sequence[Any]], other: Sequence[Sequence[Any]]) -> bool:
+    """Whether two paths are of one place, whatever its iterations are called."""
+    return _key(path) == _key(other)
+
+
 class _AtRest:
     """There is no writing thread."""
 
@@ -82,11 +91,10 @@ class Comparing:
     decides_ahead = False
     grows = False
     stopped = False
-    inside_due_at = math.inf
 
     def __init__(
         self, recorder: Recorder, kept: KeptBoundaries, *, first_block: int, ended: Callable[[Place], None], began: Callable[[int], None],
-        compared: Callable[[Manifest], None], origin: Store, seed_known: bool = True,
+        compared: Callable[[Manifest], None], passed: Callable[[Boundary], None], origin: Store, seed_known: bool = True,
     ) -> None:  # fmt: skip
         self.recorder = recorder
         self._origin = origin
@@ -100,7 +108,10 @@ class Comparing:
         self._ended = ended
         """Told after each main iteration."""
         self._compared = compared
-        """Told at each boundary that was compared."""
+        """Told at each boundary that is compared."""
+        self._passed = passed
+        """Told behind each boundary."""
+        self.inside_due_at = -math.inf if kept.steps else math.inf
         self._began = began
         """Told when a main loop begins."""
 
@@ -126,9 +137,9 @@ class Comparing:
         """The end of the main loop is looked at like any other."""
         return True
 
-    def inside_due(self, period: AdaptivePeriod, running_s: float) -> bool:
-        """Inside nested blocks nothing is compared: their ends are."""
-        return False
+    def inside_due(self, period: AdaptivePeriod, running_s: float, node: Node) -> bool:
+        """Whether there is something to compare with at a place inside a nested block."""
+        return node.iteration in self.kept.steps and self.kept.at(INSIDE, place(node, 0)) is not None
 
     def last_is_current(self, node: Node) -> bool:
         """The end of the loop may have been kept by itself: `take` knows."""
@@ -159,6 +170,7 @@ class Comparing:
                 lacks=len(manifest.missing),
                 seconds=time.perf_counter() - began,
             )
+        self._passed(boundary)
         return True
 
     def _note_orders(self, captured: Captured) -> None:

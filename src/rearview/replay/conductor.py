@@ -17,12 +17,13 @@ from rearview.errors import Damaged, NotFound, RestoreRefused
 from rearview.model import RunId, VersionId
 from rearview.plan import scans
 from rearview.plan.cost import Rates
-from rearview.plan.scans import Need, Plan, Range, Stretch
-from rearview.plan.timeline import History, Place
+from rearview.plan.scans import Need, Plan, Stretch
+from rearview.plan.timeline import INSIDE, History, Place
 from rearview.record import restore_points
 from rearview.record.restore_points import RestorePoint
 from rearview.replay import pool
 from rearview.replay.cut import UNTIL
+from rearview.replay.pieces import Conducted, Piece, in_order
 from rearview.replay.pool import Program, Slots, Worker
 from rearview.replay.progress import Seen, Shown, Tail
 from rearview.replay.units import Unit
@@ -60,69 +61,6 @@ class Task:
     """The exception that ended a run that failed, or its exit code."""
 
 
-@dataclass(slots=True)
-class Piece:
-    """What one worker did."""
-
-    unit: Unit
-    stretch: Stretch
-    seen: Seen
-    code: int | None = None
-    complete: bool = False
-    went_beyond: bool = False
-    """It passed the point up to which the run came: what it logged there is invented."""
-    began_wall: float = 0.0
-    seconds: float = 0.0
-    printed: str = ""
-
-    @property
-    def covers(self) -> list[list[Any]]:
-        """What of its stretch counts: all of it, or the iterations that were finished."""
-        if self.went_beyond:
-            return []
-        done = self.complete
-        ran = set(self.seen.iterations)
-        wanted = [(block, k) for block, first, last in self.stretch.covers for k in range(first, last + 1)]
-        places = wanted if done else [place for place in wanted if place in ran]
-        head = [["prefix"]] if self.stretch.prefix and (done or ran) else []
-        tail = [["end"]] if self.stretch.to_end and done else []
-        return [*head, *(["iterations", *one] for one in scans.ranges(places)), *tail]
-
-    @property
-    def unfinished(self) -> list[Place]:
-        ran = set(self.seen.iterations)
-        places = [(block, k) for block, first, last in self.stretch.covers for k in range(first, last + 1)]
-        return [] if self.complete else [place for place in places if place not in ran]
-
-
-@dataclass(slots=True)
-class Conducted:
-    """How it went."""
-
-    pieces: list[Piece]
-    seconds: float
-    interrupted: bool = False
-    lost: list[str] = field(default_factory=list)
-    """What was not run, and why; a sentence each."""
-    notes: list[str] = field(default_factory=list)
-    """What went otherwise than planned and did no harm."""
-    output: str = ""
-    """What the first worker that failed had printed."""
-
-    @property
-    def failed(self) -> list[dict[str, Any]]:
-        """Probes that raised, in program order; each place once."""
-        found: dict[tuple[object, object], dict[str, Any]] = {}
-        for piece in self.pieces:
-            for fact in piece.seen.failed:
-                found.setdefault((fact.get("file"), fact.get("line")), fact)
-        return list(found.values())
-
-    @property
-    def covers(self) -> list[list[Any]]:
-        return [one for piece in self.pieces for one in piece.covers]
-
-
 def conduct(
     task: Task, scratch: Path, replay: str, show: Callable[[Shown], None] | None = None, slots: Slots | None = None
 ) -> Conducted:
@@ -145,7 +83,7 @@ class _Conducting:
         self._lost: list[str] = []
         self._notes: list[str] = []
         self._output = ""
-        self._of = sum(last - first + 1 for stretch in task.plan.stretches for _, first, last in stretch.covers)
+        self._of = sum(stretch.size for stretch in task.plan.stretches)
 
     def run(self) -> Conducted:
         interrupted, shown = False, time.monotonic()
@@ -166,9 +104,9 @@ class _Conducting:
             pool.end([worker for worker, _, _ in self._running])
         for worker, piece, _ in self._running:
             self._close(worker, piece)
-        pieces = sorted(self._done, key=lambda piece: (piece.stretch.first or (-1, -1), piece.unit.number))
+        pieces = sorted(self._done, key=in_order)
         notes = dict.fromkeys([*self._notes, *(f"a nested block was run: {why}" for piece in pieces for why in piece.seen.instead)])
-        return Conducted(pieces, self._elapsed_s(), interrupted, self._lost, list(notes), self._output)
+        return Conducted(pieces, self._elapsed_s(), interrupted, self._lost, list(notes), self._output, self._task.plan.shared)
 
     def _elapsed_s(self) -> float:
         """Since the first worker began: before, others may have had the slots."""
@@ -195,6 +133,7 @@ class _Conducting:
             replay=self._replay, number=number, run=task.run, store=str(task.store.root), project=str(task.project), version=task.version,
             recorded_version=task.recorded_version, scratch=str(self._scratch / str(number)),
             start=stretch.start.name if stretch.start is not None else None, first=stretch.first, last=stretch.last,
+            stop=stretch.stop.name if stretch.stop is not None else None,
             to_end=stretch.to_end, prefix=stretch.prefix, skip=stretch.skip, runs_inside=stretch.runs_inside,
             lost=tuple(sorted(task.need.lost)) if stretch.skip else (),
             until=task.until if stretch.until else None, probes=task.probes, isolate=task.isolate, threads=task.threads, device=task.device,
@@ -228,6 +167,8 @@ class _Conducting:
         """Whether the unit came to its end, or the program to the end that it had."""
         if piece.seen.failed:
             return False
+        if piece.unit.stop is not None:  # it came there, or it took another way
+            return piece.seen.done == INSIDE
         if piece.seen.done is not None:
             return True
         as_recorded = all(map(self._was_left, piece.unfinished))
@@ -255,6 +196,9 @@ class _Conducting:
     # -- workers that died -----------------------------------------------------------------------------------------------
 
     def _died(self, worker: Worker, piece: Piece, second: bool) -> None:
+        inside = piece.begins_inside
+        if inside and not piece.arrived:
+            piece.seen.failed.clear()  # what is on the way is no answer
         if piece.seen.failed:
             return  # the statement raised: that is the answer, and trying again would give the same
         self._output = self._output or piece.printed
@@ -263,14 +207,24 @@ class _Conducting:
             self._lost.append(f"the recorded run {how}, and its replay goes on there: what a worker ran up to that place is not kept")
             return
         what = _in_words(worker.code, piece)
-        if second and not _was_refused(piece):
+        given_up = inside and (second or not piece.arrived)
+        if given_up:
+            self._give_up_inside(piece)
+        elif second and not _was_refused(piece):
             self._lost.append(f"{_places(self._task.history, piece)} could not be run: a worker {what}, twice")
             return
-        refused = self._note_refused(piece)
+        refused = not second if given_up else self._note_refused(piece)
         again = self._remaining(piece)
         if not again:
             self._lost.append(f"{_places(self._task.history, piece)} could not be run: a worker {what}")
         self._waiting.extendleft((stretch, not refused) for stretch in reversed(again))
+
+    def _give_up_inside(self, piece: Piece) -> None:
+        """A worker that was to begin inside an iteration did not come to its end: what it had to do is run from the beginning of that."""
+        self._refused |= {one.name for one in self._task.history.boundaries if one.part == INSIDE}
+        start = piece.stretch.start
+        assert start is not None
+        self._notes.append(f"the program did not go on from the state {start.name} inside a nested loop, and an earlier one was used")
 
     def _note_refused(self, piece: Piece) -> bool:
         """Whether the worker could not begin because its program does not take the state: the second time no state is tried any more."""
@@ -284,10 +238,14 @@ class _Conducting:
 
     def _remaining(self, piece: Piece) -> list[Stretch]:
         """What a dead worker did not come to, from where it was."""
+        known = not self._refused and not self._damaged(piece)
+        if piece.stretch.parts and known:  # others do the rest of an iteration: exactly this is done once more
+            return [piece.stretch]
         left = set(piece.unfinished)
         need, history = self._task.need, self._task.history
         every = [(b, k) for b in range(len(history.blocks)) for k in range(history.blocks[b].iterations)]
-        lacking = need.lacking | self._damaged(piece) | self._refused
+        without = {one.name for one in history.boundaries if one.part == INSIDE}  # what it shared with others is run in one go
+        lacking = need.lacking | self._damaged(piece) | self._refused | without
         narrowed = replace(
             need, only=None, answered=scans.ranges([place for place in every if place not in left]), lacking=lacking,
             prefix_answered=not (piece.stretch.prefix and not piece.seen.iterations), end_answered=not piece.stretch.to_end,
@@ -315,7 +273,8 @@ class _Conducting:
         pieces = [*self._done, *(piece for _, piece, _ in self._running)]
         wanted = {(b, k) for piece in pieces for b, first, last in piece.stretch.covers for k in range(first, last + 1)}
         done = {place for piece in pieces for place in piece.seen.iterations} & wanted
-        return Shown(len(done), self._of, len(self._running), elapsed_s, self._task.plan.seconds.expected)
+        parts = {part for piece in pieces for part in piece.parts}
+        return Shown(len(done) + len(parts), self._of, len(self._running), elapsed_s, self._task.plan.seconds.expected)
 
 
 def _was_refused(piece: Piece) -> bool:
@@ -344,8 +303,3 @@ def _places(history: History, piece: Piece) -> str:
     (block, first), (_, last) = left[0], left[-1]
     name = history.blocks[block].name if block < len(history.blocks) else "iteration"
     return f"{name}#{first}" if len(left) == 1 else f"{name}#{first} to #{last}"
-
-
-def ranges_of(covers: list[list[Any]]) -> tuple[Range, ...]:
-    """The iterations in a coverage as the planner has them."""
-    return tuple((int(one[1]), int(one[2]), int(one[3])) for one in covers if one[0] == "iterations")

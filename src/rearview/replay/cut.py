@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rearview.model import MAIN_PROCESS
-from rearview.plan.timeline import IN_ITERATION, OUTSIDE, History
+from rearview.plan.timeline import IN_ITERATION, INSIDE, OUTSIDE, History
 from rearview.record import boundaries, loops
 from rearview.replay import logged
 from rearview.replay.logged import Block, Logged
@@ -29,7 +29,8 @@ class Cut:
     until: dict[str, Any]
     """`path` of [loop, occurrence, iteration], `name`, `ordinal`: as a unit has it."""
     inside: frozenset[str]
-    """Manifests in the iteration that was cut short: what is in it is run, up to the record."""
+    """Manifests in the iteration that was cut short: what is in it is run, up to the record. Not those inside its nested loop that are
+    from before the record."""
 
 
 def find(store: Store, history: History, run: Any, mains: Mapping[int, str]) -> tuple[History, Cut | None]:
@@ -43,14 +44,15 @@ def find(store: Store, history: History, run: Any, mains: Mapping[int, str]) -> 
     if history.is_cut(number):
         at = history.blocks[number].iterations - 1
         here = [one for one in inside if _iteration_in(one.block, one.iteration, str(place)) == at]
-        where, names = IN_ITERATION, _manifests_in(store, run, str(place), at)
+        where = IN_ITERATION
     else:
         behind = max((one.position for one in inside), default=-1)
         here = [one for one in records if one.position > behind and not _is_inside(one, mains)]
-        where, names = OUTSIDE, frozenset()
+        where, at = OUTSIDE, -1
     if not here:
         return history, None
     last = max(here, key=lambda one: one.position)
+    names = _manifests_in(store, run, str(place), at, last) if where == IN_ITERATION else frozenset[str]()
     path = [[block.loop, block.occurrence, iteration] for block, iteration in last.block.around(last.iteration)][::-1]
     return replace(history, cut=where), Cut({"path": path, "name": last.name, "ordinal": last.ordinal}, names)
 
@@ -65,9 +67,10 @@ def _iteration_in(block: Block, iteration: int, place: str) -> int | None:
     return next((at for one, at in block.around(iteration) if one.place == place), None)
 
 
-def _manifests_in(store: Store, run: Any, place: str, iteration: int) -> frozenset[str]:
-    every = [one for group in manifests.grouped(store, run) for one in group.members]
-    paths = ((one.name, one.path[: int(one.stats.get("outside", 0)) + 1]) for one in every if one.process == MAIN_PROCESS)
+def _manifests_in(store: Store, run: Any, place: str, iteration: int, last: Logged) -> frozenset[str]:
+    every = [one for group in manifests.grouped(store, run) for one in group.members if one.process == MAIN_PROCESS]
+    late = [one for one in every if one.part != INSIDE or (one.attempt, one.taken_at) >= logged.moment(last)]
+    paths = ((one.name, one.path[: int(one.stats.get("outside", 0)) + 1]) for one in late)
     return frozenset(str(name) for name, path in paths if path and logged.place_of(path) == place and path[-1][2] == iteration)
 
 

@@ -14,13 +14,14 @@ from typing import Any
 
 from rearview.errors import Damaged
 from rearview.model import MAIN_PROCESS, RunId
-from rearview.plan.timeline import BLOCK, ITERATION, OTHER, Boundary, History, MainBlock
+from rearview.plan.timeline import BLOCK, INSIDE, ITERATION, OTHER, Boundary, History, MainBlock
+from rearview.replay.logged import SUPERVISOR
 from rearview.state.take.histories import PENDING
 from rearview.store import frames, manifests, objects, runs
 from rearview.store.encoding import decode
 from rearview.store.journal import parts_of
 from rearview.store.layout import Store
-from rearview.store.manifests import Checkpoint, Manifest
+from rearview.store.manifests import Checkpoint, Manifest, ManifestName
 
 Key = tuple[tuple[str, int, int], ...]
 """A block, whichever attempt ran it: from the outermost loop inwards (name, occurrence, iteration of the loop around it)."""
@@ -45,6 +46,8 @@ class _Main:
     """Iterations begun, how it ended, and the wall time of that."""
     kept: int = -1
     """The last iteration at whose end something was kept."""
+    ran_s: dict[int, float] = field(default_factory=dict)
+    """Iteration -> how long it ran at the least: to the last state that was kept inside it."""
 
     @property
     def name(self) -> str:
@@ -67,6 +70,10 @@ class _Read:
     environment: dict[str, Any] = field(default_factory=dict)
     restored: list[tuple[str, float]] = field(default_factory=list)
     memory_bytes: int | None = None
+    resumed: dict[int, str | None] = field(default_factory=dict)
+    """Attempt -> the manifest that it went on from; None: from the beginning."""
+    alone: bool = True
+    """No other process has logged anything."""
     cells: list[list[float]] = field(default_factory=list)
     """When cells of a notebook ran, from and to. Between them nothing does."""
 
@@ -90,6 +97,7 @@ def read(store: Store, run: RunId, status: str, damaged: list[str] | None = None
     killed = status == "killed"
     blocks = tuple(_block(found, one, mains[number - 1] if number else None, killed) for number, one in enumerate(mains))
     boundaries = [one for group in groups for one in _boundaries(store, group, numbers)]
+    boundaries += [one for group in groups if found.alone and (one := _inside(store, run, group, numbers, found)) is not None]
     first = mains[0].wall if mains else None
     end = found.end_wall or found.last_wall
     return History(
@@ -135,8 +143,12 @@ def restores(store: Store, run: RunId) -> list[tuple[str, int, float]]:
 
 def _journals(folder: Path) -> _Read:
     found = _Read()
-    parts = [(name, path) for name, path in parts_of(folder) if name.writer == MAIN_PROCESS]
-    for _, path in sorted(parts, key=lambda part: (part[0].attempt, part[0].part)):
+    every = parts_of(folder)
+    found.alone = all(name.writer in (MAIN_PROCESS, SUPERVISOR) for name, _ in every)
+    parts = [(name, path) for name, path in every if name.writer == MAIN_PROCESS]
+    for name, path in sorted(parts, key=lambda part: (part[0].attempt, part[0].part)):
+        if name.attempt > 1:
+            found.resumed.setdefault(name.attempt, None)
         try:
             _take_part(found, path.read_bytes())
         except OSError:
@@ -222,6 +234,9 @@ def _take_fact(found: _Read, fact: Mapping[str, Any]) -> None:
         found.environment.update(fact)
     elif kind == "memory" and isinstance(fact.get("peak_bytes"), int):
         found.memory_bytes = int(fact["peak_bytes"])
+    elif kind == "resumed" and isinstance(fact.get("attempt"), int):
+        checkpoint = fact.get("checkpoint")
+        found.resumed[int(fact["attempt"])] = checkpoint.get(MAIN_PROCESS) if isinstance(checkpoint, dict) else None
     elif kind == "restored" and isinstance(fact.get("seconds"), (int, float)):
         found.restored.append((str(fact.get("manifest")), float(fact["seconds"])))
 
@@ -258,15 +273,18 @@ def _outside(manifest: Manifest) -> int:
 
 def _note_kept(found: _Read, group: Checkpoint) -> None:
     first = group.members[0]
-    if first.process != MAIN_PROCESS or group.part not in (BLOCK, ITERATION) or len(first.path) <= _outside(first):
+    if first.process != MAIN_PROCESS or group.part not in (INSIDE, BLOCK, ITERATION) or len(first.path) <= _outside(first):
         return
     key = key_of(first.path[: _outside(first) + 1])
-    if group.part == BLOCK and len(first.path) != _outside(first) + 2:
+    if group.part != ITERATION and len(first.path) != _outside(first) + 2:
         return
-    main = found.mains.setdefault(key, _Main(key, wall=first.wall))
+    iteration, ran_s = int(first.path[_outside(first)][2]), float(first.stats.get("compute_s") or 0.0)
+    main = found.mains.setdefault(key, _Main(key, wall=first.wall - (ran_s if group.part == INSIDE else 0.0)))
     main.left = found.left.get(key, main.left)
-    main.kept = max(main.kept, int(first.path[_outside(first)][2]) - (group.part == BLOCK))
-    found.nested[key] = max(found.nested.get(key, -1), int(first.path[_outside(first)][2]))
+    main.kept = max(main.kept, iteration - (group.part != ITERATION))
+    if group.part == INSIDE:
+        main.ran_s[iteration] = max(main.ran_s.get(iteration, 0.0), ran_s)
+    found.nested[key] = max(found.nested.get(key, -1), iteration)
 
 
 def _boundaries(store: Store, group: Checkpoint, numbers: Mapping[Key, int]) -> list[Boundary]:
@@ -283,6 +301,37 @@ def _boundaries(store: Store, group: Checkpoint, numbers: Mapping[Key, int]) -> 
     lacks = tuple(str(row[0]) for row in rows)
     part = group.part if usual else OTHER
     return [Boundary(str(first.name), part, number, int(first.path[outside][2]), size, whole, first.ending, loop, lacks)]
+
+
+def _inside(store: Store, run: RunId, group: Checkpoint, numbers: Mapping[Key, int], found: _Read) -> Boundary | None:
+    """A state inside the first nested loop of an iteration, if everything can go on from it; else it only proves."""
+    first = group.members[0]
+    outside = _outside(first)
+    if group.part != INSIDE or first.process != MAIN_PROCESS or len(first.path) != outside + 2 or not group.whole or group.thinned:
+        return None
+    number = numbers.get(key_of(first.path[: outside + 1]))
+    loop, occurrence, step = str(first.path[-1][0]), int(first.path[-1][1]), int(first.path[-1][2])
+    entered = first.loops[outside + 1].get("entered") if len(first.loops) > outside + 1 else None
+    if number is None or occurrence or entered != {loop: 1}:  # on the way to it other nested loops would be passed by
+        return None
+    if first.missing:  # also the program itself goes on from it, in the middle of something
+        return None
+    if _is_overtaken(run, first.name, found) or not objects.path_of(store, first.tree).is_file():
+        return None
+    size = sum(one.size_bytes for one in group.members)
+    lacks = tuple(str(row[0]) for row in first.unlike)
+    ran_s = float(first.stats.get("compute_s") or 0.0)
+    return Boundary(str(first.name), INSIDE, number, int(first.path[outside][2]), size, True, None, loop, lacks, step, ran_s)
+
+
+def _is_overtaken(run: RunId, name: ManifestName, found: _Read) -> bool:
+    """Whether a later attempt went on from before a state: what it did since is the run, and the state is not of it."""
+    for attempt, text in found.resumed.items():
+        if attempt > name.attempt:
+            known = ManifestName.parse(run, text.removesuffix(manifests.SUFFIX) + manifests.SUFFIX) if text else None
+            if known is None or known.order < name.order:
+                return True
+    return False
 
 
 # -- together ------------------------------------------------------------------------------------------------------------
@@ -323,7 +372,8 @@ def _filled(main: _Main, count: int, has_nested: bool) -> tuple[tuple[float, ...
         spent = _ended_at(main) - main.wall
         total = max(0.0, spent / count) if count else 0.0
         nested = total if has_nested else 0.0
-    times = [main.times.get(k, (total, nested)) for k in range(count)]
+    least = [main.ran_s.get(k, 0.0) for k in range(count)]
+    times = [main.times.get(k, (max(total, least[k]), max(nested, least[k]))) for k in range(count)]
     return tuple(one for one, _ in times), tuple(min(one, inner) for one, inner in times)
 
 

@@ -91,6 +91,11 @@ class Logged:
         return self.block.words(self.iteration)
 
 
+def moment(record: Logged) -> tuple[int, int]:
+    """When it was logged, as manifests have it: attempt, and microseconds since its writer began."""
+    return record.position >> 52, record.at
+
+
 @dataclass(slots=True)
 class Fact:
     """One fact."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rearview.model import MAIN_PROCESS
-from rearview.plan.timeline import BLOCK, ITERATION
+from rearview.plan.timeline import BLOCK, INSIDE, ITERATION
 from rearview.record.past import Past
 from rearview.replay import sandbox_files
 from rearview.store import manifests
@@ -45,7 +45,7 @@ def unusable(store: Store, project: Path, past: Past, statements: Iterable[str] 
     reads = read_again(past, list(statements))
     if not reads:
         return Unusable()
-    groups = [group for group in manifests.grouped(store, past.run) if group.part in (BLOCK, ITERATION)]
+    groups = [group for group in manifests.grouped(store, past.run) if group.part in (INSIDE, BLOCK, ITERATION)]
     rows = [(group, group.members[0]) for group in groups if group.members[0].process == MAIN_PROCESS]
     every = [one for _, one in rows]
     ended = next((one.wall for one in every if str(one.name) == last), math.inf)

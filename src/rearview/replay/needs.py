@@ -72,7 +72,8 @@ def of(question: Question) -> Found:
     for name, one in every:  # a name may be logged in several places
         told = one.names | {word for _, word in one.elsewhere} | {"." + word for word in one.words}
         by_name[name or ""] = by_name.get(name or "", frozenset()) | told
-    return Found(need_of(found.depth), tuple(notes), found.from_start, by_name, any(one.unknown for _, one in every))
+    need = replace(need_of(found.depth), unparted=found.unparted)
+    return Found(need, tuple(notes), found.from_start, by_name, any(one.unknown for _, one in every))
 
 
 def _outside(question: Question, files: dict[str, str], entry: str | None, every: list[tuple[str | None, Reads]]) -> str:

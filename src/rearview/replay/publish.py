@@ -56,7 +56,8 @@ def stretches(units: Iterable[Unit], manifest_of: ManifestOf) -> Iterator[Stretc
     """What the workers of units logged, in the order of the units, for `compare`."""
     for unit in units:
         began = manifest_of(unit.start) if unit.start else None
-        yield Stretch(Journals(scratch_store(unit).run(unit.run), scratch=True).events(), unit.prefix, unit.to_end, began)
+        stopped = manifest_of(unit.stop) if unit.stop else None
+        yield Stretch(Journals(scratch_store(unit).run(unit.run), scratch=True).events(), unit.prefix, unit.to_end, began, stopped)
 
 
 # Choosing

@@ -17,14 +17,14 @@ from typing import Any
 
 from rearview.errors import CheckpointError
 from rearview.model import RunId
-from rearview.record import lifecycle, reaching
+from rearview.record import boundaries, lifecycle, reaching
 from rearview.record.handshake import Handshake
 from rearview.record.keeping import Keeping
 from rearview.record.loops import Loop, Node
 from rearview.record.recorder import Recorder
 from rearview.replay import isolating
 from rearview.replay.again import unknown_seed
-from rearview.replay.comparing import Comparing, KeptBoundaries, Place
+from rearview.replay.comparing import Comparing, KeptBoundaries, Place, same_place
 from rearview.replay.sandbox_files import LaidOut
 from rearview.replay.units import Unit
 from rearview.store import atomic, layout, manifests, runs
@@ -61,6 +61,8 @@ class ReplayRecorder(Recorder):
         """On the way to the restore point, and what is logged counts."""
         self._said: set[str] = set()
         self._stopped = False
+        self._stop_at = read_manifest(self.origin, unit.run, unit.stop).path if unit.stop is not None else None
+        """Where in the last iteration it ends, if not with that."""
         self.kept = KeptBoundaries(*_manifests(self.origin, unit, str(self.process)))
         first = unit.first or unit.last
         block = first[0] if first else 0
@@ -68,13 +70,13 @@ class ReplayRecorder(Recorder):
             block -= 1  # the state is that at the end of the main block before: its loop is come to first
         comparing: Any = Comparing(
             self, self.kept, first_block=block, ended=self._iteration_ended, began=self._main_begins, compared=self.at_boundary,
-            origin=self.origin, seed_known=unknown_seed(runs.read_run(self.origin, unit.run)) is None,
+            passed=self._passed, origin=self.origin, seed_known=unknown_seed(runs.read_run(self.origin, unit.run)) is None,
         )  # fmt: skip
         keeping: Keeping = comparing  # what loops ask of it
         self.keeping = keeping
         if unit.start is not None:
             shake = Handshake(self.origin.root, unit.run, 1, {str(self.process): unit.start}, laid_out.folder, laid_out.files)
-            reaching.begin(self, shake)
+            reaching.begin(self, shake, exactly=unit.start.endswith(boundaries.INSIDE))
             self._files = self.reach.manifest.files if self.reach is not None else None
         for sentence in laid_out.lost:
             self.fact("lost_file", why=sentence)
@@ -104,6 +106,12 @@ class ReplayRecorder(Recorder):
             node.counts[name] = node.counts.get(name, 0) + 1
         else:
             super()._log_any(node, name, value, flags)
+
+    def fact(self, kind: str, **facts: object) -> None:
+        """Note something; that the restore point was come to at once: whoever replaces this worker goes by it."""
+        super().fact(kind, **facts)
+        if kind == "restored":
+            self.flush()
 
     def prefix_is_over(self) -> None:
         """The first main loop begins: from here on to the restore point nothing counts."""
@@ -149,6 +157,17 @@ class ReplayRecorder(Recorder):
     def _iteration_ended(self, place: Place) -> None:
         if not self.unit.to_end and self.unit.last is not None and place >= self.unit.last:
             self._stop("last")
+
+    def _passed(self, boundary: boundaries.Boundary) -> None:
+        if boundary.part == boundaries.INSIDE and self._stop_at is not None and same_place(boundary.path, self._stop_at):
+            self._stop(boundaries.INSIDE)
+
+    def ends_in(self, node: Node, name: str) -> bool:
+        """Whether the unit ends inside a loop of a name directly in the iteration that a main loop is at: then that is not put back."""
+        if self._stop_at is None or self._stop_at[-1][0] != name:
+            return False
+        around = [[one.name, one.occurrence, one.iteration] for one in boundaries.chain(node)[1:]]
+        return same_place(around, self._stop_at[:-1])
 
     def _stop(self, why: str) -> None:
         """What was asked for has been run: end the process here. Nothing of the program's own clean-up belongs to the question."""

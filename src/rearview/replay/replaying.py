@@ -72,7 +72,8 @@ class Replaying(Checkpointing):
         unit, followed = self._recorder.unit, self._following
         if not unit.skip or not loop.in_for or loop.name in unit.runs_inside or followed is None:
             return False
-        return followed.main.node.open and loops.current.get() is followed.main.node
+        main = followed.main.node
+        return main.open and loops.current.get() is main and not self._recorder.ends_in(main, loop.name)
 
     def _put_back(self, loop: LoopIterator, manifest: Manifest) -> bool:
         """Whether the end state of the block could be put back; nothing was touched if not."""

@@ -42,7 +42,7 @@ class _Together:
         self._came: queue.SimpleQueue[Answer | BaseException] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._show, self._shown = show, dict[int, Shown]()
-        self._of = sum(last - first + 1 for one in every for stretch in one.plan.stretches for _, first, last in stretch.covers)
+        self._of = sum(stretch.size for one in every for stretch in one.plan.stretches)
         self._expected_s = makespan([one.plan.seconds.expected for one in every], workers)
         self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(min(workers, len(every)))]
 

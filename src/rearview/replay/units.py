@@ -47,6 +47,8 @@ class Unit:
     first: Place | None = None
     last: Place | None = None
     """The main iterations whose records count, both included. None: no iterations at all."""
+    stop: str | None = None
+    """The manifest of a place inside the nested loop of the last iteration: the unit ends there. None: with the iteration."""
     to_end: bool = False
     """Run on behind the last iteration, to the end of the program."""
     prefix: bool = False

@@ -60,7 +60,8 @@ def asked(**put: str) -> Needs:
     ],
 )  # fmt: skip
 def test_where_they_run_and_nothing_is_carried(put: dict[str, str], depth: Depth) -> None:
-    assert asked(**put) == Needs(depth)
+    found = asked(**put)
+    assert (found.depth, found.from_start, found.why) == (depth, False, "")
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,41 @@ def test_what_is_carried_is_only_right_from_the_start(put: dict[str, str], name:
     found = asked(**put)
     assert found.from_start
     assert f"`{name}`" in found.why
+
+
+@pytest.mark.parametrize(
+    ("put", "unparted"),
+    [
+        ({"nested": "rv.log('a', net)"}, False),
+        ({"nested": "twice = 2 * net\nrv.log('a', twice)"}, False),
+        ({"before": "rv.log('a', net)", "nested": "rv.log('b', net)", "after": "rv.log('c', net)"}, False),
+        ({"prefix": "import math\nK = 3\ndef f(x):\n    return x + K", "nested": "rv.log('a', f(net))"}, False),
+        ({"before": "ls = []", "nested": "ls.append(loss)", "after": "rv.log('a', sum(ls))"}, True),
+        ({"before": "n = 0", "nested": "n += 1\nrv.log('a', n)"}, True),
+        ({"before": "last = 0", "nested": "last = loss", "after": "rv.log('a', last)"}, True),
+        ({"nested": "last = loss", "after": "rv.log('a', last)"}, True),
+        ({"before": "b = net", "after": "rv.log('a', net - b)"}, True),
+        ({"prefix": "meter = Meter()", "nested": "rv.log('a', meter(loss))"}, True),
+        ({"prefix": "meter = Meter()\ndef f():\n    return meter(1)", "nested": "rv.log('a', f())"}, True),
+        ({"prefix": "seen = []", "nested": "seen.append(loss)\nrv.log('a', len(seen))"}, True),
+    ],
+)
+def test_what_is_carried_through_an_iteration_keeps_it_in_one_piece(put: dict[str, str], unparted: bool) -> None:
+    assert asked(**put).unparted == unparted
+
+
+@pytest.mark.parametrize(("first", "unparted"), [("import math\n", True), ("from lib import other\n", False)])
+def test_a_module_of_the_project_that_no_state_has_keeps_iterations_in_one_piece(first: str, unparted: bool) -> None:
+    lib = "n = 0\ndef other():\n    return 1\ndef note(x):\n    globals()['n'] += 1\n    return n\n"
+    then = first + RECORDED
+    now = then.replace("net = 1\n", "net = 1\nfrom lib import note\n")
+    now = now.replace("            # nested\n", "            rv.log('a', note(1))\n")
+    found = added_in_project({"train.py": then, "lib.py": lib}, {"train.py": now, "lib.py": lib})
+    assert isinstance(found, Added), str(found)
+    assert needs({"train.py": now, "lib.py": lib}, found).unparted == unparted
+    library = now.replace("from lib import note", "from torch import note")
+    found = added_in_project({"train.py": then, "lib.py": lib}, {"train.py": library, "lib.py": lib})
+    assert isinstance(found, Added) and not needs({"train.py": library, "lib.py": lib}, found).unparted
 
 
 def test_the_same_name_in_two_functions_is_two_variables() -> None:

@@ -185,6 +185,24 @@ def test_what_came_before_the_restore_point_is_not_missed(sides: Sides) -> None:
     assert [one.name for one in sides.compare().differences] == ["lr"]
 
 
+def test_what_was_logged_up_to_the_place_where_a_unit_ends_must_be_there(sides: Sides) -> None:
+    moments = []
+    for process in (sides.record, sides.replay):
+        process.advance(process.enter("epoch", range(1)))
+        for step in process.loop("step", range(6)):
+            if process is sides.record or step in (2, 3):
+                process.log("loss", step / 3)
+            moments.append(process.clock_us)
+        process.leave()
+    sides.replay.fact("unit_done", why="inside")
+    since, until = (manifest("inside", [["epoch", 0, 0, 0], ["step", 0, step, step]], moments[step]) for step in (1, 3))
+    assert sides.compare(began=since, stopped=until).identical
+    later = manifest("inside", [["epoch", 0, 0, 0], ["step", 0, 4, 4]], moments[4])
+    found = sides.compare(began=since, stopped=later)
+    assert found.first is not None and (found.first.kind, found.first.path) == ("missing", "epoch=0/step=4")
+    assert not sides.compare(stopped=until).identical, "from the beginning of the iteration"
+
+
 def test_what_is_before_and_behind_the_loop(sides: Sides) -> None:
     for process, logs in ((sides.record, True), (sides.replay, False)):
         if logs:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from rearview.plan.scans import Need, plan
-from rearview.plan.timeline import BLOCK, ITERATION
+from rearview.plan.timeline import BLOCK, INSIDE, ITERATION
 from rearview.replay import coverage, history
+from rearview.state.take.histories import PENDING
 from rearview.store import frames, manifests
 from rearview.testing.checkpoints import keep
 from rearview.testing.stores import ProcessBuilder, RunBuilder, StoreBuilder
@@ -103,6 +104,81 @@ def test_loops_around_make_several_main_blocks(tmp_path: Path) -> None:
     assert [one.place for one in found.boundaries] == [(1, 0)]
     assert coverage.only("fold#1/epoch=2..3", found) == ((1, 1, 2),)
     assert coverage.only("epoch=1", found) == ((0, 0, 0), (1, 0, 0))
+
+
+def _keep_inside(run: RunBuilder, number: int, step: int, **facts: object) -> None:
+    loops = [{"counts": {}, "entered": {"epoch": 1}}, {"counts": {}, "entered": {"step": 1}}, {"counts": {}, "entered": {}}]
+    known = {"loops": loops, "stats": {"compute_s": step + 0.5}, "part": INSIDE, **facts}
+    keep(run, number, [["epoch", 0, 1, None], ["step", 0, step, step]], {"w": b"x" * 10}, **known)  # type: ignore[arg-type]
+
+
+def _steps(run: RunBuilder) -> list[int]:
+    inside = history.read(run.store, run.run, "finished").inside
+    assert set(inside) <= {(0, 1)}
+    return [one.step for one in inside.get((0, 1), ())]
+
+
+def test_states_inside_the_first_nested_loop(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    process = run.process()
+    _train(process, 3)
+    _times(process, 0, 4.0, 4.0, 4.0)
+    process.end()
+    _keep_inside(run, 1, 0)
+    _keep_inside(run, 2, 1)
+    found = history.read(run.store, run.run, "finished").inside[0, 1]
+    assert [(one.part, one.step, one.ran_s, one.loop, one.lacks) for one in found] == [
+        (INSIDE, 0, 0.5, "step", ()), (INSIDE, 1, 1.5, "step", ()),
+    ]  # fmt: skip
+    _keep_inside(run, 3, 2, missing=[["step", "position", "it is drawn from elsewhere"]])
+    _keep_inside(run, 4, 3, missing=[["h", "Tensor", PENDING]])
+    entered = [{"entered": {"epoch": 1}}, {"entered": {"warm": 1, "step": 1}}, {"entered": {}}]
+    _keep_inside(run, 5, 4, loops=entered)
+    _keep_inside(run, 6, 5)
+    manifests.put_mark(run.store, manifests.list_of(run.store, run.run)[-1], manifests.THINNED)
+    assert _steps(run) == [0, 1], "none that the program cannot go on from exactly"
+    other = run.process("0.1")
+    other.log("seen", 1)
+    other.stop()
+    assert _steps(run) == [], "a process beside it logs by its own count"
+
+
+def test_a_run_that_was_killed_in_its_first_epoch_is_known_by_the_states_inside(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    process = run.process()
+    process.advance(process.enter("epoch", range(1, 4)))
+    process.advance(process.enter("step", range(9)))
+    process.log("loss", 1.0)
+    process.stop()
+    loops = [{"entered": {"epoch": 1}}, {"entered": {"step": 1}}, {"entered": {}}]
+    for number, step in enumerate((2, 5)):
+        keep(
+            run, number, [["epoch", 0, 0, 1], ["step", 0, step, step]], {"w": b"x"}, part=INSIDE, loops=loops, at_s=10.0 + step,
+            stats={"compute_s": float(step)},
+        )  # fmt: skip
+    found = history.read(run.store, run.run, "killed")
+    (block,) = found.blocks
+    assert (block.name, block.total_s, found.prefix_s, found.whole_iterations(0)) == ("epoch", (5.0,), 10.0, 0)
+    assert [one.step for one in found.inside[0, 0]] == [2, 5]
+
+
+def test_a_state_that_a_later_attempt_went_back_behind_is_not_of_the_run(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    process = run.process()
+    _train(process, 3)
+    _times(process, 0, 4.0, 4.0, 4.0)
+    process.stop()
+    _keep_inside(run, 1, 0)
+    _keep_inside(run, 2, 1)
+    assert _steps(run) == [0, 1]
+    again = run.process(attempt=2)
+    again.fact("resumed", run=run.run, attempt=2, checkpoint={"0": "0-a1-000001-inside"})
+    again.end()
+    assert _steps(run) == [0]
+    _keep_inside(run, 1, 2, attempt=2)
+    assert _steps(run) == [0, 2]
+    run.process(attempt=3).end()
+    assert _steps(run) == [], "from the beginning"
 
 
 def test_a_later_attempt_stands(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from rearview.replay import units
 def _unit(folder: Path) -> units.Unit:
     return units.Unit(
         replay="p1", number=2, run=RunId("r1"), store="/s", project="/p", version=VersionId("v2"), recorded_version=VersionId("v1"),
-        scratch=str(folder), start="0-a1-000003-iteration", first=(0, 4), last=(1, 7), to_end=True, skip=False, runs_inside=("step",),
+        scratch=str(folder), start="0-a1-000003-iteration", first=(0, 4), last=(1, 7), stop="0-a1-000004-inside", to_end=True, skip=False,
+        runs_inside=("step",),
         probes=({"file": "train.py", "line": 3, "names": ["g", None], "text": "rv.log('g', 1)"},), threads=4,
     )  # fmt: skip
 
@@ -30,7 +31,7 @@ def test_the_file_has_the_fields_of_the_format(tmp_path: Path) -> None:
     facts = json.loads((tmp_path / units.FILE).read_text())
     assert set(facts) == {
         "schema", "replay", "number", "run", "store", "project", "version", "recorded_version", "scratch", "start", "first", "last",
-        "to_end", "prefix", "skip", "runs_inside", "lost", "until", "probes", "isolate", "threads", "device",
+        "to_end", "prefix", "skip", "runs_inside", "lost", "until", "probes", "isolate", "threads", "device", "stop",
     }  # fmt: skip
     assert facts["first"] == [0, 4]
 
