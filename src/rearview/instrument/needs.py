@@ -1,9 +1,9 @@
 """What a replay must run for the statements that were added: where they run, and whether they carry something along of their own.
 
 A temporary that is filled in one place and read in another is in no checkpoint. Between two statements of the same iteration that is no
-harm, nor is one that is made before the main loop and left alone afterwards: that code runs in every worker. Anything else (a list that
-grows from epoch to epoch) is only right if the program runs from its start, in one piece, with nothing put back. What an iteration
-fills in its nested loop and reads behind that is right where iterations are run in one go. Pure.
+harm, nor is one that is made before the main loop and left alone afterwards, not even called: that code runs in every worker. Anything
+else (a list that grows from epoch to epoch) is only right if the program runs from its start, in one piece, with nothing put back. What
+an iteration fills in its nested loop and reads behind that is right where iterations are run in one go. Pure.
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ from rearview.instrument.program import Program
 from rearview.instrument.scopes import Function, bound_by, free, of_own, read_first, root, surely_bound
 
 _CHANGING = frozenset("append extend add update pop popleft appendleft setdefault insert remove clear discard push put".split())
+_NOT_COUNTING = frozenset(
+    "partial itemgetter attrgetter methodcaller compile vmap ReLU GELU Softmax LogSoftmax Sigmoid Tanh CosineSimilarity "
+    "PairwiseDistance Flatten Path Fraction Decimal".split()
+)
+"""Makers of what gives the same answer at each call; losses do as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,8 @@ class _Group:
     """Names that it surely binds."""
     changes: set[str] = field(default_factory=set)
     """Names that it binds, or whose objects it changes."""
+    helpers: list[ast.stmt] = field(default_factory=list)
+    """Added functions and classes that it uses."""
 
 
 def needs(files: Mapping[str, str], added: Added, entry: str | None = None, program: Program | None = None) -> Needs:
@@ -102,6 +109,7 @@ def _look(group: _Group, definitions: Mapping[str, ast.stmt]) -> None:
         if name not in group.reads:
             group.reads.add(name)
             if name in definitions:
+                group.helpers.append(definitions[name])
                 pending.extend(free(definitions[name]))
                 group.changes |= _changed(definitions[name])
     group.sure = surely_bound(group.statements)
@@ -113,7 +121,7 @@ def _look(group: _Group, definitions: Mapping[str, ast.stmt]) -> None:
 def _changed(statement: ast.stmt) -> set[str]:
     """Names that a statement binds or whose objects it changes, as far as one can see."""
     names: set[str] = set()
-    own = set() if isinstance(statement, DELAYED) else {name for node in of_own([statement]) for name in bound_by(node)}
+    own = set() if isinstance(statement, DELAYED) else _bound(statement)
     for node in ast.walk(statement):
         target: str | None = None
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
@@ -133,7 +141,7 @@ def _changed(statement: ast.stmt) -> set[str]:
 
 
 def _only_looks(call: ast.Call) -> bool:
-    return (call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")) in ("log", "print")
+    return _last_word(call.func) in ("log", "print")
 
 
 def _carried_by_definitions(groups: list[_Group], definitions: Mapping[str, ast.stmt]) -> list[tuple[str, int]]:
@@ -183,7 +191,11 @@ def _own(groups: list[_Group], definitions: Mapping[str, ast.stmt]) -> list[tupl
 
 def _bindings(group: _Group) -> set[str]:
     own = [one for one in group.statements if not isinstance(one, (ast.Import, ast.ImportFrom, *DELAYED))]
-    return {name for one in own for node in of_own([one]) for name in bound_by(node)}
+    return {name for one in own for name in _bound(one)}
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    return {name for node in of_own([statement]) for name in bound_by(node)}
 
 
 def _same_variable(name: str, one: _Group, other: _Group, groups: list[_Group]) -> bool:
@@ -196,12 +208,31 @@ def _same_variable(name: str, one: _Group, other: _Group, groups: list[_Group]) 
 def _harmless(name: str, makers: list[_Group], reader: _Group) -> bool:
     """Whether what groups make of a name is there for another one wherever a replay begins."""
     if all(one.depth == Depth(prefix=True) for one in makers):
-        return True  # that code runs in every worker
+        return not _may_count_along(name, makers, reader)  # that code runs in every worker
     if all(one.depth == Depth(suffix=True) for one in [*makers, reader]):
         return True
     if not all(_in_iterations(one.depth) for one in [*makers, reader]):
         return False
     return any(name in one.sure and _precedes(one, reader) for one in makers)
+
+
+def _may_count_along(name: str, makers: list[_Group], reader: _Group) -> bool:
+    """Whether an object that was made before the main loop may be another after a use: it is called, or of a class and handed on."""
+    binding = [one for group in makers if group is not reader for one in group.statements if name in _bound(one)]
+    made = {_last_word(node.func) for one in binding for node in ast.walk(one) if isinstance(node, ast.Call)}
+    unknown = {word for word in made if word not in _NOT_COUNTING and not word.endswith("Loss")}
+    objects = any(word[:1].isupper() for word in unknown)
+    uses = [node for one in [*reader.statements, *reader.helpers] for node in ast.walk(one) if isinstance(node, ast.Call)]
+    for node in uses if unknown else ():
+        if root(node.func) == name and (objects or not isinstance(node.func, ast.Attribute)):
+            return True
+        if objects and not _only_looks(node) and any(isinstance(one, ast.Name) and one.id == name for one in node.args):
+            return True
+    return False
+
+
+def _last_word(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _harmless_in_parts(name: str, makers: list[_Group], reader: _Group) -> bool:

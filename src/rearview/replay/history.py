@@ -293,7 +293,7 @@ def _boundaries(store: Store, group: Checkpoint, numbers: Mapping[Key, int]) -> 
     number = numbers.get(key_of(first.path[: outside + 1])) if len(first.path) > outside else None
     if number is None or first.process != MAIN_PROCESS or group.part not in (BLOCK, ITERATION):
         return []
-    usual = len(first.path) == outside + 1 + (group.part == BLOCK)  # else a block marked by rv.skip_block, or deeper
+    usual = len(first.path) == outside + 1 if group.part == ITERATION else _is_first(first)
     whole = group.whole and not group.thinned and objects.path_of(store, first.tree).is_file()
     loop = str(first.path[-1][0]) if group.part == BLOCK else None
     size = sum(one.size_bytes for one in group.members)
@@ -303,6 +303,18 @@ def _boundaries(store: Store, group: Checkpoint, numbers: Mapping[Key, int]) -> 
     return [Boundary(str(first.name), part, number, int(first.path[outside][2]), size, whole, first.ending, loop, lacks)]
 
 
+def _is_first(manifest: Manifest) -> bool:
+    """Whether a state is of a nested loop before which its iteration entered no other: one may have been left by `return`, and not kept.
+
+    Else it is of another loop, of one deeper inside, or of a block marked by `rv.skip_block`.
+    """
+    depth = _outside(manifest) + 1
+    if len(manifest.path) != depth + 1 or len(manifest.loops) <= depth:
+        return False
+    name, occurrence, *_ = manifest.path[-1]
+    return not occurrence and bool(manifest.loops[depth].get("entered") == {str(name): 1})
+
+
 def _inside(store: Store, run: RunId, group: Checkpoint, numbers: Mapping[Key, int], found: _Read) -> Boundary | None:
     """A state inside the first nested loop of an iteration, if everything can go on from it; else it only proves."""
     first = group.members[0]
@@ -310,9 +322,8 @@ def _inside(store: Store, run: RunId, group: Checkpoint, numbers: Mapping[Key, i
     if group.part != INSIDE or first.process != MAIN_PROCESS or len(first.path) != outside + 2 or not group.whole or group.thinned:
         return None
     number = numbers.get(key_of(first.path[: outside + 1]))
-    loop, occurrence, step = str(first.path[-1][0]), int(first.path[-1][1]), int(first.path[-1][2])
-    entered = first.loops[outside + 1].get("entered") if len(first.loops) > outside + 1 else None
-    if number is None or occurrence or entered != {loop: 1}:  # on the way to it other nested loops would be passed by
+    loop, step = str(first.path[-1][0]), int(first.path[-1][2])
+    if number is None or not _is_first(first):  # on the way to it other nested loops would be passed by
         return None
     if first.missing:  # also the program itself goes on from it, in the middle of something
         return None

@@ -57,6 +57,11 @@ def asked(**put: str) -> Needs:
         ({"before": "for part in rv.loop('part', []):\n    rv.log('a', part)\nrv.log('b', 1)"}, Depth(before=True)),
         ({"nested": "rv.log('a', [rv.log('b', q) for q in rv.loop('part', [])])"}, Depth(nested=frozenset(["step"]))),
         ({"prefix": "import math", "after": "rv.log('a', math.pi)"}, Depth(after=True)),
+        ({"prefix": "other = nn.MSELoss()", "after": "rv.log('a', other(acc, 0))"}, Depth(after=True)),
+        ({"prefix": "w0 = [p.clone() for p in net.parameters()]", "after": "rv.log('a', sum(far(p, q) for p, q in zip(net.all(), w0)))"},
+         Depth(after=True)),
+        ({"prefix": "w0 = copy.deepcopy(net)", "after": "rv.log('a', w0.sub(net).norm())"}, Depth(after=True)),
+        ({"prefix": "at = Settings()", "after": "rv.log('a', acc * at.scale)"}, Depth(after=True)),
     ],
 )  # fmt: skip
 def test_where_they_run_and_nothing_is_carried(put: dict[str, str], depth: Depth) -> None:
@@ -82,6 +87,12 @@ def test_where_they_run_and_nothing_is_carried(put: dict[str, str], depth: Depth
         ({"prefix": "gen = iter(range(9))", "after": "rv.log('a', next(gen))"}, "gen"),
         ({"prefix": "class Meter:\n    pass\nmeter = Meter()", "nested": "meter.update(loss)", "after": "rv.log('a', meter.avg)"}, "meter"),
         ({"prefix": "n = 0\ndef note():\n    global n\n    n += 1\n    return n", "after": "rv.log('a', note())"}, "n"),
+        ({"prefix": "meter = Meter()", "after": "rv.log('a', meter(acc))"}, "meter"),
+        ({"prefix": "meter = Meter()\ndef f():\n    return meter(1)", "after": "rv.log('a', f())"}, "meter"),
+        ({"prefix": "meters = [Meter() for _ in 'ab']", "after": "rv.log('a', meters[0](acc))"}, "meters"),
+        ({"prefix": "meter = Meter()", "nested": "rv.log('a', meter.smooth(loss))"}, "meter"),
+        ({"prefix": "meter = Meter()", "after": "rv.log('a', smooth(meter, acc))"}, "meter"),
+        ({"prefix": "count = counter()", "after": "rv.log('a', count())"}, "count"),
     ],
 )  # fmt: skip
 def test_what_is_carried_is_only_right_from_the_start(put: dict[str, str], name: str) -> None:
@@ -102,8 +113,7 @@ def test_what_is_carried_is_only_right_from_the_start(put: dict[str, str], name:
         ({"before": "last = 0", "nested": "last = loss", "after": "rv.log('a', last)"}, True),
         ({"nested": "last = loss", "after": "rv.log('a', last)"}, True),
         ({"before": "b = net", "after": "rv.log('a', net - b)"}, True),
-        ({"prefix": "meter = Meter()", "nested": "rv.log('a', meter(loss))"}, True),
-        ({"prefix": "meter = Meter()\ndef f():\n    return meter(1)", "nested": "rv.log('a', f())"}, True),
+        ({"prefix": "other = nn.MSELoss()", "nested": "rv.log('a', other(loss))"}, True),
         ({"prefix": "seen = []", "nested": "seen.append(loss)\nrv.log('a', len(seen))"}, True),
     ],
 )

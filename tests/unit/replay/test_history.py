@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rearview.plan.scans import Need, plan
-from rearview.plan.timeline import BLOCK, INSIDE, ITERATION
+from rearview.plan.timeline import BLOCK, INSIDE, ITERATION, OTHER
 from rearview.replay import coverage, history
 from rearview.state.take.histories import PENDING
 from rearview.store import frames, manifests
@@ -32,9 +32,22 @@ def _run(folder: Path) -> RunBuilder:
     return StoreBuilder(folder).run()
 
 
-def _both(run: RunBuilder, number: int, iteration: int, **facts: object) -> None:
-    keep(run, number, [["epoch", 0, iteration, None], ["step", 0, 2, 2]], {"w": b"x" * 10}, part="block", **facts)
+def _both(run: RunBuilder, number: int, iteration: int, before: tuple[str, ...] = (), **facts: object) -> None:
+    """`before`: loops that the iteration had entered before the one whose end is kept."""
+    entered = [{"entered": {"epoch": 1}}, {"entered": {**dict.fromkeys(before, 1), "step": 1}}, {"entered": {}}]
+    keep(run, number, [["epoch", 0, iteration, None], ["step", 0, 2, 2]], {"w": b"x" * 10}, part="block", loops=entered, **facts)
     keep(run, number, [["epoch", 0, iteration, None]], {"w": b"y" * 10}, **facts)
+
+
+def test_a_loop_behind_one_that_was_left_without_a_state_is_not_the_first(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    process = run.process()
+    _train(process, 4)
+    process.end()
+    _both(run, 0, 1, before=("fit",))
+    _both(run, 1, 2)
+    found = history.read(run.store, run.run, "finished")
+    assert [(one.part, one.place) for one in found.boundaries if one.part != ITERATION] == [(OTHER, (0, 1)), (BLOCK, (0, 2))]
 
 
 def test_a_finished_run(tmp_path: Path) -> None:
