@@ -66,6 +66,8 @@ class Spot:
     """Whether nothing stands behind the statement in its block."""
     apart: bool = False
     """Whether blank lines are before and behind it: it belongs to neither neighbour."""
+    headed: bool = False
+    """Whether a comment stands directly above it: with blank lines around, it is a paragraph of its own."""
     edge: bool = False
     """Whether on one side it has neighbours of which none is in the place's block."""
     doubts: list[str] = field(default_factory=list)
@@ -77,15 +79,18 @@ class Spot:
             both = self.before is not None and self.before.near and (self.after is not None or self.last)
             if self.edge and not any(one.firm for one in near):
                 return "it would stand at the edge of another block: as well in it as beside it"
-            if not near or (self.low < self.high and not both):
+            at_edge = self.edge and any(one.firm for one in near)
+            if not near or (self.low < self.high and not both and not at_edge):
                 return "the block around it has no counterpart, and the statements around it stand elsewhere"
         elif self.low < self.high and not near and (self.before or self.after):
             return "the statements next to it have no counterpart"
         if self.before and self.before.near and self.before.alike < _WEAK and (self.after is None or self.after.alike < 0.99):
             return "the statements next to it are much changed"
-        if self.apart and self.before and not self.before.near and self.after and self.after.near:
+        only_after = self.before is not None and not self.before.near and self.after is not None and self.after.near
+        if self.apart and only_after and (self.low < self.high or self.headed):
             return "it stands apart from the only statement next to it that has a counterpart"
-        if any(one.alike == _WRAPPED for one in near):
+        wrapped = [one for one in near if one.alike == _WRAPPED]
+        if any(one.apart == 0 for one in wrapped) or len(wrapped) == len(near) > 0:
             return "a statement next to it stands in a block of its own in this version"
         return None
 
@@ -137,6 +142,7 @@ class Spots:
         spot.block = place == here
         spot.last = not following
         spot.apart = _apart(group)
+        spot.headed = first.line > 1 and first.file.lines[first.line - 2].lstrip().startswith("#")
         spot.edge = (bool(preceding) and spot.before is None) or (bool(following) and spot.after is None)
         if second > _TOO_CLOSE * most:
             other = self._in_block(*ranked[1][0], preceding, following)
@@ -145,6 +151,8 @@ class Spots:
             return Nowhere("the statements around it stand in another order in this version", (spot,))
         if any(self._elsewhere(side, anchor, spot) for side, anchor in ((preceding, spot.before), (following, spot.after))):
             return Nowhere("a statement next to it stands elsewhere in this version", (spot,))
+        if spot.before is not None and isinstance(spot.before.old.syntax, _LEAVING):
+            return Nowhere("nothing runs behind the statement before it in this version", (spot,))
         if not spot.before and not spot.after and not self._empty(spot, preceding, following):
             return Nowhere("none of the statements around it has a counterpart", (spot,))
         return spot
@@ -198,7 +206,9 @@ class Spots:
         low = before.old.index + 1 if before else _docstring(block)
         high = after.old.index if after else len(block) - (bool(block) and isinstance(block[-1].syntax, _LEAVING))
         spot = Spot(owner, name, low, high, low, before, after, True)
-        if low > high:  # the neighbours were exchanged: the nearer one decides
+        if low > high and (before is None or after is None):  # behind what leaves the block, or before its docstring
+            spot.high = low
+        elif low > high:  # the neighbours were exchanged: the nearer one decides
             spot.doubts.append("the statements around it stand in another order")
             if self._nearer(spot) is before:
                 spot.high = low

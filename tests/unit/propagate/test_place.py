@@ -291,3 +291,31 @@ def test_cells_that_wait_outside_of_functions_take_what_travels_along() -> None:
     assert isinstance(found, Placed), found
     assert found.carried == ("import math",)
     assert found.text.replace("import math\n", "", 1) == new.replace("import math\n", "", 1)
+
+
+def test_apart_from_its_neighbours_where_there_is_one_gap() -> None:
+    new = "def f(a):\n    x = read(a)\n    if a.fast:\n        y = quick(x)\n\n    rv.log('x', x)\n\n    return finish(x)\n"
+    old = "def f(a):\n    x = read(a)\n    return finish(x)\n"
+    assert placed(new, "rv.log", old).text == "def f(a):\n    x = read(a)\n    rv.log('x', x)\n    return finish(x)\n"
+    with_another = "def f(a):\n    x = read(a)\n    count = 0\n    return finish(x)\n"
+    assert "apart" in refused(new, "rv.log", with_another).why
+    headed = new.replace("    rv.log", "    # what was read\n    rv.log")
+    assert "apart" in refused(headed, "rv.log", old).why, "a paragraph with a heading belongs to neither neighbour"
+
+
+def test_a_neighbour_in_a_block_of_its_own_decides_only_if_it_is_the_next() -> None:
+    old = "for e in range(9):\n    m = score(e)\n    if rank == 0:\n        table.flush()\n"
+    new = "for e in range(9):\n    m = score(e)\n    rv.log('m', m)\n    table.write(m)\n    table.flush()\n"
+    assert placed(new, "rv.log", old).text == old.replace("    if", "    rv.log('m', m)\n    if")
+    assert "block of its own" in refused(new.replace("    table.write(m)\n", ""), "rv.log", old).why
+
+
+def test_at_the_edge_of_another_block_behind_what_is_the_same() -> None:
+    new = "def report(m):\n    total = summarise(m, 'all')\n    rv.log('total', total)\n    send(total)\n\n\ndef main(m):\n    report(m)\n"
+    old = "def main(m):\n    total = summarise(m, 'all')\n    close(m)\n"
+    assert placed(new, "rv.log", old).text == old.replace("    close", "    rv.log('total', total)\n    close")
+
+
+def test_behind_a_jump_with_no_other_neighbour() -> None:
+    new = "while True:\n    wait(1)\n    value = 3\n    break\n    rv.log('x', 1)\n"
+    assert "nothing runs behind" in refused(new, "rv.log", "while True:\n    wait(1)\n    break\n").why
