@@ -62,3 +62,9 @@ def test_variables_of_one_version_alone_may_be_the_same() -> None:
     alike = Likeness(new, old)
     assert alike.of(new.nodes[0], old.nodes[0]) > 0.9
     assert alike.of(new.nodes[0], old.nodes[1]) < 0.45
+
+
+def test_a_block_is_known_by_its_head_in_its_function() -> None:
+    new = "def f(n):\n    if n > 3:\n        if n % 2:\n            go(n)\n            if steps_of(n) % 100 == 0:\n                go()\n"
+    old = "def f(n):\n    if n > 3 and n % 2:\n        go(n)\n        if steps_of(n) % 100 == 0:\n            pass\n"
+    assert matched(new, old)["if steps_of(n) % 100 == 0:"] == "if steps_of(n) % 100 == 0:"

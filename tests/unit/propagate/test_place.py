@@ -319,3 +319,22 @@ def test_at_the_edge_of_another_block_behind_what_is_the_same() -> None:
 def test_behind_a_jump_with_no_other_neighbour() -> None:
     new = "while True:\n    wait(1)\n    value = 3\n    break\n    rv.log('x', 1)\n"
     assert "nothing runs behind" in refused(new, "rv.log", "while True:\n    wait(1)\n    break\n").why
+
+
+def test_next_to_neither_of_two_neighbours() -> None:
+    new = "def f(a):\n    x = read(a)\n\n    rv.log('t', time.time())\n    # the rest\n    return finish(x)\n"
+    old = "def f(a):\n    x = read(a)\n    count = 0\n    return finish(x)\n"
+    assert "equally good" in refused("import time\n" + new, "rv.log", "import time\n" + old).why
+    next_to_it = new.replace("(a)\n\n", "(a)\n")
+    assert placed("import time\n" + next_to_it, "rv.log", "import time\n" + old).text.splitlines()[3].strip().startswith("rv.log")
+
+
+def test_a_way_to_print_of_its_own_is_never_certain() -> None:
+    both = "def print0(s, quiet=False):\n    if not quiet:\n        print(s)\n\n\ndef f(a):\n    x = read(a)\n    return x\n"
+    found = placed(with_lines(both, "x = read", "print0(x)"), "print0(x)", both)
+    assert not found.certain
+    assert "whether it tells by `print0`" in found.why
+    assert not placed(with_lines(both, "x = read", "print(x)"), "print(x)", both).certain
+    assert placed(with_lines(both, "x = read", "rv.log('x', x)"), "rv.log", both).certain
+    title = both.replace("print(s)", "print('now', s)")
+    assert placed(with_lines(title, "x = read", "print(x)"), "print(x)", title).certain, "a function that prints is no way to print"
