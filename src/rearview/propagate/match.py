@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable
 from itertools import pairwise
 
 from rearview.propagate.hidden import LeftOut
-from rearview.propagate.likeness import SAYS_ENOUGH, Likeness, dice, recognised_blurred, recognised_text
+from rearview.propagate.likeness import SAYS_ENOUGH, Likeness, dice, recognised_blurred, recognised_telling, recognised_text
 from rearview.propagate.loops import Loops
 from rearview.propagate.tree import File, Node
 
@@ -79,10 +79,11 @@ class Matching:
             _definition,
             recognised_text,
             self._blurred,
+            recognised_telling,
             _block,
         ]
         old_ways: list[Callable[[Node], Hashable]] = [
-            old_loops.here, old_loops.anywhere, old_loops.log, _definition, recognised_text, self._blurred, _block
+            old_loops.here, old_loops.anywhere, old_loops.log, _definition, recognised_text, self._blurred, recognised_telling, _block
         ]  # fmt: skip
         for way, old_way in zip(ways, old_ways, strict=True):
             for new, old in _once_each(self.new.nodes, self.old.nodes, way, old_way):
@@ -94,7 +95,7 @@ class Matching:
         """LeftOut if a statement could be one of a function that was left out."""
         marks = frozenset().union(*(file.hidden.marks for file in (self.new, self.old) if file.hidden is not None))
         for one in [*self.new.nodes, *self.old.nodes] if marks else []:
-            if recognised_text(one) in marks or self._blurred(one) in marks:
+            if recognised_text(one) in marks or self._blurred(one) in marks or recognised_telling(one) in marks:
                 raise LeftOut
 
     def _blur(self, node: Node) -> Hashable:

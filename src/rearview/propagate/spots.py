@@ -6,7 +6,7 @@ Knows matched trees and layout. Must not know names, nor what travels along. Pur
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from rearview.propagate.match import Matching
@@ -15,6 +15,8 @@ from rearview.propagate.tree import Node
 
 _OWN_BLOCK = 0.8
 """What it counts that a block is the counterpart of the statement's, against a neighbour that stands in it."""
+_IN_A_ROW = 1.5
+"""What it counts that the next statement tells as well: those that tell in a row in one version do so in another."""
 _TOO_CLOSE = 0.65
 _WEAK = 0.6
 _WRAPPED, _UNWRAPPED = 0.3, 0.4
@@ -131,6 +133,8 @@ class Spots:
         following = [one for one in block[last.index + 1 :] if not one.nothing]
         owner = self._matching.old_of.get(first.owner) if first.owner else None
         votes = self._votes(preceding, following)
+        for place, alike in self._in_a_row(group, preceding, following):
+            votes[place] = votes.get(place, 0.0) + _IN_A_ROW * alike
         here = (owner, first.field) if owner and first.field in owner.blocks else None
         if here is not None:
             votes[here] = votes.get(here, 0.0) + _OWN_BLOCK
@@ -167,6 +171,19 @@ class Spots:
                     place = (other.owner, other.field)
                     votes[place] = votes.get(place, 0.0) + self._matching.likeness.of(one, other) / (1 + rank)
         return votes
+
+    def _in_a_row(self, group: list[Node], preceding: list[Node], following: list[Node]) -> Iterator[tuple[tuple[Node, str], float]]:
+        """The blocks of statements that tell as these do, and that no blank line parts from them: they stay together."""
+        first, last = group[0], group[-1]
+        rows = [(one, range(one.end, first.line - 1)) for one in preceding[:1]]
+        rows += [(one, range(last.end, one.line - 1)) for one in following[:1]]
+        for one, between in rows:
+            other = self._matching.old_of.get(one)
+            if other is None or other.owner is None or not all(tells(node) for node in (*group, one)):
+                continue
+            alike = self._matching.likeness.of(one, other)
+            if alike >= _WEAK and all(first.file.lines[line].strip() for line in between):
+                yield (other.owner, other.field), alike
 
     def _elsewhere(self, neighbours: list[Node], anchor: Anchor | None, spot: Spot) -> bool:
         """Whether a neighbour that is nearer than the anchor is surely in another block."""

@@ -338,3 +338,11 @@ def test_a_way_to_print_of_its_own_is_never_certain() -> None:
     assert placed(with_lines(both, "x = read", "rv.log('x', x)"), "rv.log", both).certain
     title = both.replace("print(s)", "print('now', s)")
     assert placed(with_lines(title, "x = read", "print(x)"), "print(x)", title).certain, "a function that prints is no way to print"
+
+
+def test_what_tells_in_a_row_stays_together() -> None:
+    new = "with ctx:\n    for k in range(9):\n        y = draw(k, 'all')\n    print(y.text)\n    print('-' * 9)\n"
+    old = "for k in range(9):\n    with ctx:\n        y = draw(k, 'all')\n    print(y.text)\n"
+    assert placed(new, "'-' * 9", old).text == old + "    print('-' * 9)\n"
+    apart = new.replace("    print('-'", "\n    print('-'")
+    assert isinstance(propagate(apart, 6, None, old), Refused), "a blank line parts them"
