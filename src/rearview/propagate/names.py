@@ -87,7 +87,14 @@ class Names:
             break
         if seen:
             return Meaning(name, mine >= 1 or (not votes and not isinstance(home.syntax, ast.FunctionDef | ast.AsyncFunctionDef)))
-        return Meaning(None)
+        return Meaning(name, sure=False) if mine >= 1 and not self._bound_anywhere(name) else Meaning(None)
+
+    def _bound_anywhere(self, name: str) -> bool:
+        """Whether the old version binds a name at all; if it reads it and does not, it is given from outside."""
+        file = self._matching.old
+        file.need([name])
+        scopes = [one for one in file.nodes if isinstance(one.syntax, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+        return any(name in self.old.bound(one) for one in (file.module, *scopes))
 
     def _is_itself(self, name: str, new: Node) -> bool:
         """Whether a name of the old version is the same name's in the new one: then it is no other's."""

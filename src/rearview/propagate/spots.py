@@ -72,6 +72,8 @@ class Spot:
     """Whether a comment stands directly above it: with blank lines around, it is a paragraph of its own."""
     edge: bool = False
     """Whether on one side it has neighbours of which none is in the place's block."""
+    in_a_row: bool = False
+    """Whether a statement next to it tells as it does, and stands in the place's block."""
     doubts: list[str] = field(default_factory=list)
 
     def refusal(self) -> str | None:
@@ -79,7 +81,7 @@ class Spot:
         near = [one for one in (self.before, self.after) if one and one.near]
         if not self.block:
             both = self.before is not None and self.before.near and (self.after is not None or self.last)
-            if self.edge and not any(one.firm for one in near):
+            if self.edge and not self.in_a_row and not any(one.firm for one in near):
                 return "it would stand at the edge of another block: as well in it as beside it"
             at_edge = self.edge and any(one.firm for one in near)
             if not near or (self.low < self.high and not both and not at_edge):
@@ -133,7 +135,8 @@ class Spots:
         following = [one for one in block[last.index + 1 :] if not one.nothing]
         owner = self._matching.old_of.get(first.owner) if first.owner else None
         votes = self._votes(preceding, following)
-        for place, alike in self._in_a_row(group, preceding, following):
+        rows = list(self._in_a_row(group, preceding, following))
+        for place, alike in rows:
             votes[place] = votes.get(place, 0.0) + _IN_A_ROW * alike
         here = (owner, first.field) if owner and first.field in owner.blocks else None
         if here is not None:
@@ -145,6 +148,7 @@ class Spots:
         spot = self._in_block(place[0], place[1], preceding, following)
         spot.block = place == here
         spot.last = not following
+        spot.in_a_row = any(one == place for one, _ in rows)
         spot.apart = _apart(group)
         spot.headed = first.line > 1 and first.file.lines[first.line - 2].lstrip().startswith("#")
         spot.edge = (bool(preceding) and spot.before is None) or (bool(following) and spot.after is None)

@@ -346,3 +346,21 @@ def test_what_tells_in_a_row_stays_together() -> None:
     assert placed(new, "'-' * 9", old).text == old + "    print('-' * 9)\n"
     apart = new.replace("    print('-'", "\n    print('-'")
     assert isinstance(propagate(apart, 6, None, old), Refused), "a blank line parts them"
+
+
+def test_what_tells_in_a_row_is_not_parted_at_the_edge_of_a_block() -> None:
+    new = "for row in rows['done']:\n    if row is None:\n        continue\n    print(row['size'])\n    print('name of it', row['name'])\n"
+    old = "for item in row:\n    if 'name' in item.keys():\n        print('name of it', item['name'])\n        break\n"
+    found = placed(new, "'size'", old)
+    assert found.text == old.replace("        print(", "        print(item['size'])\n        print(", 1)
+    assert not found.certain
+
+
+def test_a_name_that_the_version_reads_and_nowhere_binds_is_given_from_outside() -> None:
+    new = "table = open_table()\nfor e in range(9):\n    m = score(e)\n    table.add('m', m)\n    table.add('double of m', 2 * m)\n"
+    old = "for e in range(9):\n    m = score(e)\n    table.add('m', m)\n"
+    found = placed(new, "double", old)
+    assert found.text == old + "    table.add('double of m', 2 * m)\n"
+    assert not found.certain
+    local = old + "\n\ndef other():\n    table = []\n    return table\n"
+    assert "no `table`" in refused(new, "double", local).why, "it is another one's"
