@@ -15,7 +15,7 @@ from functools import lru_cache
 from rearview.instrument.pieces import Piece, begins, only_head, pieces_of, without
 from rearview.instrument.scopes import bound
 from rearview.propagate.hidden import Hidden
-from rearview.propagate.likeness import recognised_blurred, recognised_text
+from rearview.propagate.likeness import recognised_blurred, recognised_telling, recognised_text
 from rearview.propagate.tree import VARIABLE, File
 
 
@@ -52,7 +52,7 @@ def _marks(text: str, unknown: frozenset[str]) -> frozenset[Hashable]:
     """All by which the statements of a piece are recognised elsewhere. `unknown`: variables in it that only its version has."""
     nodes = _file(text).nodes
     blurred = (one.blurred(unknown) if unknown.intersection(one.words) else one.head for one in nodes if not one.blocks and not one.nothing)
-    found: set[Hashable] = {recognised_text(one) for one in nodes}
+    found: set[Hashable] = {way(one) for one in nodes for way in (recognised_text, recognised_telling)}
     found.update(recognised_blurred(one) for one in blurred)
     return frozenset(found - {None})
 

@@ -56,11 +56,11 @@ def _attached(spot: Spot, group: list[Node]) -> int | None:
     start = spot.before.new.end if spot.before is not None else group[0].line - 1
     before = _gap(file, start, group[0].line)
     after = _gap(file, group[-1].end, spot.after.new.line)
-    if before < after:
+    if before == 0 < after:
         return spot.low
-    if after < before and spot.before is not None:
+    if after == 0 < before and spot.before is not None:
         return spot.high
-    return None
+    return None  # next to both, or to neither
 
 
 def _gap(file: File, end: int, line: int) -> int:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+from rearview.propagate.telling import tells
 from rearview.propagate.tree import File, Node
 
 _BLURRED = 0.97
 """For statements that are the same but for variables that only one version has."""
+_TOLD = 0.9
+"""For statements that tell the same by other means."""
 SAYS_ENOUGH = 14
 """Characters: a shorter statement stands in many places."""
 _KINDRED = ({"Assign", "AugAssign", "Expr"}, {"Return", "Expr"}, {"Return", "Assign"}, {"For", "While"}, {"If", "Elif"})
@@ -58,6 +61,9 @@ class Likeness:
             return 1.0
         if self.blurred(new) == self.blurred(old):
             return _BLURRED
+        told = recognised_telling(new)
+        if told is not None and told == recognised_telling(old):
+            return _TOLD
         words = self._words(new, old)
         mine, theirs = new.handles, old.handles
         if not mine or not theirs:
@@ -101,6 +107,15 @@ def recognised_text(node: Node) -> int | None:
 def recognised_blurred(text: str) -> str | None:
     """The same for one whose variables that only one version has are all alike."""
     return text if len(text.replace("?", "")) >= SAYS_ENOUGH + 6 else None
+
+
+def recognised_telling(node: Node) -> str | None:
+    """By what a statement that tells is recognised, by whatever means it does: by all that it tells."""
+    if node.kind != "Expr" or node.nothing or not tells(node):
+        return None
+    call = node.syntax.value  # type: ignore[attr-defined]
+    told = ",".join(node.file.plain(one) for one in (*call.args, *call.keywords))
+    return f"told:{told}" if len(told) >= SAYS_ENOUGH + 6 else None
 
 
 def dice(new: frozenset[int], old: frozenset[int]) -> float:

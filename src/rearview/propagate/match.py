@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable
 from itertools import pairwise
 
 from rearview.propagate.hidden import LeftOut
-from rearview.propagate.likeness import SAYS_ENOUGH, Likeness, dice, recognised_blurred, recognised_text
+from rearview.propagate.likeness import SAYS_ENOUGH, Likeness, dice, recognised_blurred, recognised_telling, recognised_text
 from rearview.propagate.loops import Loops
 from rearview.propagate.tree import File, Node
 
@@ -26,6 +26,8 @@ _CLEARLY = 0.1
 _STILL_ALIKE = 0.25
 """For the only block of its kind that is left over."""
 _SHORT = 3
+_SAYS_MUCH = SAYS_ENOUGH + 6
+"""Characters of the head of a block by which alone it is recognised."""
 _WRAPPERS = ("If", "With", "For", "While", "Try")
 _LARGEST_TABLE = 30_000
 """Pairs that are compared at most when two runs of statements are aligned."""
@@ -70,9 +72,18 @@ class Matching:
         """What is surely the same, wherever it stands."""
         self._need_marks()
         loops, old_loops = Loops(self.new), Loops(self.old)
-        ways: list[Callable[[Node], Hashable]] = [loops.here, loops.anywhere, loops.log, _definition, recognised_text, self._blurred]
+        ways: list[Callable[[Node], Hashable]] = [
+            loops.here,
+            loops.anywhere,
+            loops.log,
+            _definition,
+            recognised_text,
+            self._blurred,
+            recognised_telling,
+            _block,
+        ]
         old_ways: list[Callable[[Node], Hashable]] = [
-            old_loops.here, old_loops.anywhere, old_loops.log, _definition, recognised_text, self._blurred
+            old_loops.here, old_loops.anywhere, old_loops.log, _definition, recognised_text, self._blurred, recognised_telling, _block
         ]  # fmt: skip
         for way, old_way in zip(ways, old_ways, strict=True):
             for new, old in _once_each(self.new.nodes, self.old.nodes, way, old_way):
@@ -84,7 +95,7 @@ class Matching:
         """LeftOut if a statement could be one of a function that was left out."""
         marks = frozenset().union(*(file.hidden.marks for file in (self.new, self.old) if file.hidden is not None))
         for one in [*self.new.nodes, *self.old.nodes] if marks else []:
-            if recognised_text(one) in marks or self._blurred(one) in marks:
+            if recognised_text(one) in marks or self._blurred(one) in marks or recognised_telling(one) in marks:
                 raise LeftOut
 
     def _blur(self, node: Node) -> Hashable:
@@ -309,6 +320,11 @@ def _about(node: Node) -> Hashable:
 
 def _block_kind(node: Node) -> Hashable:
     return node.kind if node.kind in ("For", "While", "If", "With") else None
+
+
+def _block(node: Node) -> Hashable:
+    """What recognises a block in the function that it is in, whatever stands in it."""
+    return (node.qualified, node.head) if _block_kind(node) is not None and len(node.head) >= _SAYS_MUCH else None
 
 
 def _definition(node: Node) -> Hashable:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rearview.instrument.scopes import bound
 from rearview.propagate.match import Matching
-from rearview.propagate.telling import passes_on, voice
+from rearview.propagate.telling import passes_on, prints, voice
 from rearview.propagate.tree import File, Node, head_of
 
 _BUILTIN = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__spec__", "__builtins__", "__class__"}
@@ -87,7 +87,14 @@ class Names:
             break
         if seen:
             return Meaning(name, mine >= 1 or (not votes and not isinstance(home.syntax, ast.FunctionDef | ast.AsyncFunctionDef)))
-        return Meaning(None)
+        return Meaning(name, sure=False) if mine >= 1 and not self._bound_anywhere(name) else Meaning(None)
+
+    def _bound_anywhere(self, name: str) -> bool:
+        """Whether the old version binds a name at all; if it reads it and does not, it is given from outside."""
+        file = self._matching.old
+        file.need([name])
+        scopes = [one for one in file.nodes if isinstance(one.syntax, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+        return any(name in self.old.bound(one) for one in (file.module, *scopes))
 
     def _is_itself(self, name: str, new: Node) -> bool:
         """Whether a name of the old version is the same name's in the new one: then it is no other's."""
@@ -102,6 +109,18 @@ class Names:
         new = {one.name for one in _functions(self._matching.new) if passes_on(one) == builtin}
         old = _functions(self._matching.old)
         return {one.name for one in old if passes_on(one) == builtin or (one.name in new and one.args.vararg)}
+
+    def several_ways(self, group: Sequence[Node]) -> list[str]:
+        """Names that statements print by and for which the old version has another: `print`, and a function of its own that prints."""
+        files = self._matching.new, self._matching.old
+        there = self.old.bound(files[1].module)
+        names = sorted({name for one in group if (name := voice(one.syntax)) and (name == "print" or name in there)})
+        if not names:
+            return []
+        for file in files:
+            file.need(["print"])
+        ways = {one.name for file in files for one in _functions(file) if prints(one)} & there
+        return [name for name in names if name in ways or (ways and name == "print")]
 
     def said(self, name: str, node: Node) -> str | None:
         """By what the old version tells where the new one calls `name`: as the nearest statements that both have, in the same function."""

@@ -53,7 +53,7 @@ class Finding:
 
     def find(self) -> Needs:
         """Everything, or the first name that is missing."""
-        found = Needs()
+        found = Needs(doubts=[f"whether it tells by `{name}` there" for name in self._names.several_ways(self._group)])
         pending: list[tuple[str, Node]] = [(name, self._group[0]) for name in sorted(self._reads(self._group))]
         seen: set[str] = set()
         while pending:

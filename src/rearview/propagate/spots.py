@@ -6,7 +6,7 @@ Knows matched trees and layout. Must not know names, nor what travels along. Pur
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from rearview.propagate.match import Matching
@@ -15,6 +15,8 @@ from rearview.propagate.tree import Node
 
 _OWN_BLOCK = 0.8
 """What it counts that a block is the counterpart of the statement's, against a neighbour that stands in it."""
+_IN_A_ROW = 1.5
+"""What it counts that the next statement tells as well: those that tell in a row in one version do so in another."""
 _TOO_CLOSE = 0.65
 _WEAK = 0.6
 _WRAPPED, _UNWRAPPED = 0.3, 0.4
@@ -66,8 +68,12 @@ class Spot:
     """Whether nothing stands behind the statement in its block."""
     apart: bool = False
     """Whether blank lines are before and behind it: it belongs to neither neighbour."""
+    headed: bool = False
+    """Whether a comment stands directly above it: with blank lines around, it is a paragraph of its own."""
     edge: bool = False
     """Whether on one side it has neighbours of which none is in the place's block."""
+    in_a_row: bool = False
+    """Whether a statement next to it tells as it does, and stands in the place's block."""
     doubts: list[str] = field(default_factory=list)
 
     def refusal(self) -> str | None:
@@ -75,17 +81,20 @@ class Spot:
         near = [one for one in (self.before, self.after) if one and one.near]
         if not self.block:
             both = self.before is not None and self.before.near and (self.after is not None or self.last)
-            if self.edge and not any(one.firm for one in near):
+            if self.edge and not self.in_a_row and not any(one.firm for one in near):
                 return "it would stand at the edge of another block: as well in it as beside it"
-            if not near or (self.low < self.high and not both):
+            at_edge = self.edge and any(one.firm for one in near)
+            if not near or (self.low < self.high and not both and not at_edge):
                 return "the block around it has no counterpart, and the statements around it stand elsewhere"
         elif self.low < self.high and not near and (self.before or self.after):
             return "the statements next to it have no counterpart"
         if self.before and self.before.near and self.before.alike < _WEAK and (self.after is None or self.after.alike < 0.99):
             return "the statements next to it are much changed"
-        if self.apart and self.before and not self.before.near and self.after and self.after.near:
+        only_after = self.before is not None and not self.before.near and self.after is not None and self.after.near
+        if self.apart and only_after and (self.low < self.high or self.headed):
             return "it stands apart from the only statement next to it that has a counterpart"
-        if any(one.alike == _WRAPPED for one in near):
+        wrapped = [one for one in near if one.alike == _WRAPPED]
+        if any(one.apart == 0 for one in wrapped) or len(wrapped) == len(near) > 0:
             return "a statement next to it stands in a block of its own in this version"
         return None
 
@@ -126,6 +135,9 @@ class Spots:
         following = [one for one in block[last.index + 1 :] if not one.nothing]
         owner = self._matching.old_of.get(first.owner) if first.owner else None
         votes = self._votes(preceding, following)
+        rows = list(self._in_a_row(group, preceding, following))
+        for place, alike in rows:
+            votes[place] = votes.get(place, 0.0) + _IN_A_ROW * alike
         here = (owner, first.field) if owner and first.field in owner.blocks else None
         if here is not None:
             votes[here] = votes.get(here, 0.0) + _OWN_BLOCK
@@ -136,7 +148,9 @@ class Spots:
         spot = self._in_block(place[0], place[1], preceding, following)
         spot.block = place == here
         spot.last = not following
+        spot.in_a_row = any(one == place for one, _ in rows)
         spot.apart = _apart(group)
+        spot.headed = first.line > 1 and first.file.lines[first.line - 2].lstrip().startswith("#")
         spot.edge = (bool(preceding) and spot.before is None) or (bool(following) and spot.after is None)
         if second > _TOO_CLOSE * most:
             other = self._in_block(*ranked[1][0], preceding, following)
@@ -145,6 +159,8 @@ class Spots:
             return Nowhere("the statements around it stand in another order in this version", (spot,))
         if any(self._elsewhere(side, anchor, spot) for side, anchor in ((preceding, spot.before), (following, spot.after))):
             return Nowhere("a statement next to it stands elsewhere in this version", (spot,))
+        if spot.before is not None and isinstance(spot.before.old.syntax, _LEAVING):
+            return Nowhere("nothing runs behind the statement before it in this version", (spot,))
         if not spot.before and not spot.after and not self._empty(spot, preceding, following):
             return Nowhere("none of the statements around it has a counterpart", (spot,))
         return spot
@@ -159,6 +175,19 @@ class Spots:
                     place = (other.owner, other.field)
                     votes[place] = votes.get(place, 0.0) + self._matching.likeness.of(one, other) / (1 + rank)
         return votes
+
+    def _in_a_row(self, group: list[Node], preceding: list[Node], following: list[Node]) -> Iterator[tuple[tuple[Node, str], float]]:
+        """The blocks of statements that tell as these do, and that no blank line parts from them: they stay together."""
+        first, last = group[0], group[-1]
+        rows = [(one, range(one.end, first.line - 1)) for one in preceding[:1]]
+        rows += [(one, range(last.end, one.line - 1)) for one in following[:1]]
+        for one, between in rows:
+            other = self._matching.old_of.get(one)
+            if other is None or other.owner is None or not all(tells(node) for node in (*group, one)):
+                continue
+            alike = self._matching.likeness.of(one, other)
+            if alike >= _WEAK and all(first.file.lines[line].strip() for line in between):
+                yield (other.owner, other.field), alike
 
     def _elsewhere(self, neighbours: list[Node], anchor: Anchor | None, spot: Spot) -> bool:
         """Whether a neighbour that is nearer than the anchor is surely in another block."""
@@ -198,7 +227,9 @@ class Spots:
         low = before.old.index + 1 if before else _docstring(block)
         high = after.old.index if after else len(block) - (bool(block) and isinstance(block[-1].syntax, _LEAVING))
         spot = Spot(owner, name, low, high, low, before, after, True)
-        if low > high:  # the neighbours were exchanged: the nearer one decides
+        if low > high and (before is None or after is None):  # behind what leaves the block, or before its docstring
+            spot.high = low
+        elif low > high:  # the neighbours were exchanged: the nearer one decides
             spot.doubts.append("the statements around it stand in another order")
             if self._nearer(spot) is before:
                 spot.high = low

@@ -61,6 +61,7 @@ def test_a_function_of_its_own_is_left_out_and_the_place_is_the_same(monkeypatch
         old(helper="renamed"),  # another name: which of them it is has to be found
         old() + "def helper(x):\n    return x\n",  # twice
         old(total="weight").replace("weight += value * factor", "weight = weight * helper([1, 2], 3)"),  # a statement of the loop is in it
+        old().replace("    return total", '    print("loss", weight * weight)'),  # tells the same as a statement of the loop
         old().replace("    return total", "    yield total"),
         old().replace("    return total", "    return rv.arg('total', total)"),
     ],

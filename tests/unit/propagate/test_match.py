@@ -62,3 +62,16 @@ def test_variables_of_one_version_alone_may_be_the_same() -> None:
     alike = Likeness(new, old)
     assert alike.of(new.nodes[0], old.nodes[0]) > 0.9
     assert alike.of(new.nodes[0], old.nodes[1]) < 0.45
+
+
+def test_a_block_is_known_by_its_head_in_its_function() -> None:
+    new = "def f(n):\n    if n > 3:\n        if n % 2:\n            go(n)\n            if steps_of(n) % 100 == 0:\n                go()\n"
+    old = "def f(n):\n    if n > 3 and n % 2:\n        go(n)\n        if steps_of(n) % 100 == 0:\n            pass\n"
+    assert matched(new, old)["if steps_of(n) % 100 == 0:"] == "if steps_of(n) % 100 == 0:"
+
+
+def test_a_statement_that_tells_the_same_by_other_means() -> None:
+    new = "def f(a):\n    work(a)\n\n\ndef g(a):\n    logger.info(f'rows {len(a)}, done {a.done}')\n    return a\n"
+    old = "def f(a):\n    work(a)\n    print(f'rows {len(a)}, done {a.done}')\n\n\ndef g(a):\n    return a\n"
+    assert matched(new, old)["logger.info(f'rows {len(a)}, done {a.done}')"] == "print(f'rows {len(a)}, done {a.done}')"
+    assert "keep.store" not in str(matched(new.replace("logger.info", "keep.store"), old)), "it may do something else"

@@ -291,3 +291,76 @@ def test_cells_that_wait_outside_of_functions_take_what_travels_along() -> None:
     assert isinstance(found, Placed), found
     assert found.carried == ("import math",)
     assert found.text.replace("import math\n", "", 1) == new.replace("import math\n", "", 1)
+
+
+def test_apart_from_its_neighbours_where_there_is_one_gap() -> None:
+    new = "def f(a):\n    x = read(a)\n    if a.fast:\n        y = quick(x)\n\n    rv.log('x', x)\n\n    return finish(x)\n"
+    old = "def f(a):\n    x = read(a)\n    return finish(x)\n"
+    assert placed(new, "rv.log", old).text == "def f(a):\n    x = read(a)\n    rv.log('x', x)\n    return finish(x)\n"
+    with_another = "def f(a):\n    x = read(a)\n    count = 0\n    return finish(x)\n"
+    assert "apart" in refused(new, "rv.log", with_another).why
+    headed = new.replace("    rv.log", "    # what was read\n    rv.log")
+    assert "apart" in refused(headed, "rv.log", old).why, "a paragraph with a heading belongs to neither neighbour"
+
+
+def test_a_neighbour_in_a_block_of_its_own_decides_only_if_it_is_the_next() -> None:
+    old = "for e in range(9):\n    m = score(e)\n    if rank == 0:\n        table.flush()\n"
+    new = "for e in range(9):\n    m = score(e)\n    rv.log('m', m)\n    table.write(m)\n    table.flush()\n"
+    assert placed(new, "rv.log", old).text == old.replace("    if", "    rv.log('m', m)\n    if")
+    assert "block of its own" in refused(new.replace("    table.write(m)\n", ""), "rv.log", old).why
+
+
+def test_at_the_edge_of_another_block_behind_what_is_the_same() -> None:
+    new = "def report(m):\n    total = summarise(m, 'all')\n    rv.log('total', total)\n    send(total)\n\n\ndef main(m):\n    report(m)\n"
+    old = "def main(m):\n    total = summarise(m, 'all')\n    close(m)\n"
+    assert placed(new, "rv.log", old).text == old.replace("    close", "    rv.log('total', total)\n    close")
+
+
+def test_behind_a_jump_with_no_other_neighbour() -> None:
+    new = "while True:\n    wait(1)\n    value = 3\n    break\n    rv.log('x', 1)\n"
+    assert "nothing runs behind" in refused(new, "rv.log", "while True:\n    wait(1)\n    break\n").why
+
+
+def test_next_to_neither_of_two_neighbours() -> None:
+    new = "def f(a):\n    x = read(a)\n\n    rv.log('t', time.time())\n    # the rest\n    return finish(x)\n"
+    old = "def f(a):\n    x = read(a)\n    count = 0\n    return finish(x)\n"
+    assert "equally good" in refused("import time\n" + new, "rv.log", "import time\n" + old).why
+    next_to_it = new.replace("(a)\n\n", "(a)\n")
+    assert placed("import time\n" + next_to_it, "rv.log", "import time\n" + old).text.splitlines()[3].strip().startswith("rv.log")
+
+
+def test_a_way_to_print_of_its_own_is_never_certain() -> None:
+    both = "def print0(s, quiet=False):\n    if not quiet:\n        print(s)\n\n\ndef f(a):\n    x = read(a)\n    return x\n"
+    found = placed(with_lines(both, "x = read", "print0(x)"), "print0(x)", both)
+    assert not found.certain
+    assert "whether it tells by `print0`" in found.why
+    assert not placed(with_lines(both, "x = read", "print(x)"), "print(x)", both).certain
+    assert placed(with_lines(both, "x = read", "rv.log('x', x)"), "rv.log", both).certain
+    title = both.replace("print(s)", "print('now', s)")
+    assert placed(with_lines(title, "x = read", "print(x)"), "print(x)", title).certain, "a function that prints is no way to print"
+
+
+def test_what_tells_in_a_row_stays_together() -> None:
+    new = "with ctx:\n    for k in range(9):\n        y = draw(k, 'all')\n    print(y.text)\n    print('-' * 9)\n"
+    old = "for k in range(9):\n    with ctx:\n        y = draw(k, 'all')\n    print(y.text)\n"
+    assert placed(new, "'-' * 9", old).text == old + "    print('-' * 9)\n"
+    apart = new.replace("    print('-'", "\n    print('-'")
+    assert isinstance(propagate(apart, 6, None, old), Refused), "a blank line parts them"
+
+
+def test_what_tells_in_a_row_is_not_parted_at_the_edge_of_a_block() -> None:
+    new = "for row in rows['done']:\n    if row is None:\n        continue\n    print(row['size'])\n    print('name of it', row['name'])\n"
+    old = "for item in row:\n    if 'name' in item.keys():\n        print('name of it', item['name'])\n        break\n"
+    found = placed(new, "'size'", old)
+    assert found.text == old.replace("        print(", "        print(item['size'])\n        print(", 1)
+    assert not found.certain
+
+
+def test_a_name_that_the_version_reads_and_nowhere_binds_is_given_from_outside() -> None:
+    new = "table = open_table()\nfor e in range(9):\n    m = score(e)\n    table.add('m', m)\n    table.add('double of m', 2 * m)\n"
+    old = "for e in range(9):\n    m = score(e)\n    table.add('m', m)\n"
+    found = placed(new, "double", old)
+    assert found.text == old + "    table.add('double of m', 2 * m)\n"
+    assert not found.certain
+    local = old + "\n\ndef other():\n    table = []\n    return table\n"
+    assert "no `table`" in refused(new, "double", local).why, "it is another one's"
