@@ -192,6 +192,49 @@ def test_looking_imports_nothing_of_the_program_and_runs_nothing(run: RunBuilder
     assert "trap_was_run" in sys.modules
 
 
+def two_loops(run: RunBuilder) -> None:
+    """Two loops called epoch, one after the other, in the second of which two are called step."""
+    for k in range(2):
+        keep_state(run, k, epoch(k), {("given", "phase"): f"pre {k}"})
+    for k in range(2):
+        for nth in range(2):
+            path = [["epoch", 1, k, k + 1], ["step", nth, 4, 4]]
+            keep_state(run, 2 + 3 * k + nth, path, {("given", "phase"): f"inside {k} {nth}"}, part="inside")
+        keep_state(run, 4 + 3 * k, [["epoch", 1, k, k + 1]], {("given", "phase"): f"fine {k}"})
+
+
+def test_two_loops_of_one_name_are_told_apart(run: RunBuilder) -> None:
+    two_loops(run)
+    with pytest.raises(NoCheckpoint, match=r"epoch=1 is in 2 loops of run .* called alike: say which: epoch\[1\]=1 or epoch\[2\]=1"):
+        past.checkpoint("first", epoch=1)
+    with pytest.raises(NoCheckpoint, match=r"epoch\[2\]=2/step\[1\]=4 or epoch\[2\]=2/step\[2\]=4"):
+        past.checkpoint("first", epoch=2, step=4)
+    phases = {"epoch[1]=1": "pre 0", "epoch[2]=1": "fine 0", "epoch[1]#1": "pre 1", "epoch[2]=2": "fine 1"}
+    for at, phase in phases.items():
+        assert past.checkpoint("first", at=at)["phase"] == phase
+    assert past.checkpoint("first", at="epoch=2/step[1]=4")["phase"] == "inside 1 0"
+    assert past.checkpoint("first", at="epoch[1]=1").path == "epoch[1]=1" and past.checkpoint("first").path == "epoch[2]=2"
+    with pytest.raises(NoCheckpoint, match=r"no checkpoint at epoch\[1\]=3; the nearest are epoch\[1\]=2 and"):
+        past.checkpoint("first", at="epoch[1]=3")
+
+
+def test_one_loop_of_a_name_needs_no_count(run: RunBuilder) -> None:
+    keep_state(run, 0, epoch(0, None, ["step", 0, 4, 4]), {("given", "a"): 1}, part="inside")
+    keep_state(run, 1, epoch(1, None, ["step", 0, 4, 4]), {("given", "a"): 2}, part="inside")
+    assert past.checkpoint("first", epoch=1, step=4).path == "epoch=1/step=4"
+
+
+def test_a_place_that_was_thinned_in_one_loop_is_still_in_two(run: RunBuilder) -> None:
+    """Else somebody would get the state of the other loop."""
+    first = keep_state(run, 0, epoch(0), {("given", "phase"): "pre"})
+    keep_state(run, 1, [["epoch", 1, 0, 1]], {("given", "phase"): "fine"})
+    manifests.put_mark(run.store, first.name, manifests.THINNED, why="newest 1")
+    with pytest.raises(NoCheckpoint, match="2 loops"):
+        past.checkpoint("first", epoch=1)
+    with pytest.raises(NoCheckpoint, match=r"at epoch\[1\]=1 was thinned"):
+        past.checkpoint("first", at="epoch[1]=1")
+
+
 @pytest.mark.damages_store
 def test_a_damaged_byte_is_refused_by_name(run: RunBuilder) -> None:
     keep_state(run, 0, epoch(0), {("given", "w"): np.arange(5000.0)})
