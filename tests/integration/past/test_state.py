@@ -247,6 +247,42 @@ def test_a_damaged_byte_is_refused_by_name(run: RunBuilder) -> None:
         state["w"]
 
 
+def numbers(k: int) -> Any:
+    return np.arange(5000.0) + 10 * k
+
+
+def spoil(run: RunBuilder, *which: int) -> None:
+    """Flip a bit of the numbers of some checkpoints."""
+    for pack in (run.store.objects / "packs").glob("*.pack"):
+        data = bytearray(pack.read_bytes())
+        for k in which:
+            at = data.find(numbers(k).tobytes())
+            if at >= 0:
+                data[at + 1000] ^= 1
+        pack.write_bytes(bytes(data))
+
+
+@pytest.mark.damages_store
+def test_the_next_older_one_is_offered(run: RunBuilder) -> None:
+    """Whole means that its bytes are what was written; what is offered is what finds it."""
+    for k in range(4):
+        step = epoch(k, None, ["step", 0, 9, 9])
+        keep_state(run, k, step, {("given", "w"): numbers(2 * k)}, part="block", at_s=60 * k + 1)
+        keep_state(run, k, epoch(k), {("given", "w"): numbers(2 * k + 1)}, at_s=60 * k + 2)
+    spoil(run, 7)
+    state = past.checkpoint("first")
+    with pytest.raises(Damaged, match=r"at epoch=4 is damaged: .*; the next older one that is whole is epoch=4/step=9$"):
+        state["w"]
+    assert past.checkpoint("first", at="epoch=4/step=9")["w"][0] == 60
+    spoil(run, 6, 5, 4)
+    for use in (lambda: state["w"], lambda: state.restore(w=np.zeros(5000)), lambda: state.rebuild("w")):
+        with pytest.raises(Damaged, match=r"at epoch=4 is damaged: .*; the next older one that is whole is epoch=2$"):
+            use()
+    spoil(run, *range(4))
+    with pytest.raises(Damaged, match="there is no older one that is whole"):
+        state["w"]
+
+
 @pytest.mark.damages_store
 def test_a_damaged_manifest_is_named(run: RunBuilder) -> None:
     made = keep(run, 0, epoch(0), {"w": b"w"})
