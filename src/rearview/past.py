@@ -51,7 +51,7 @@ def find(catalog: Catalog, run_ref: str, wishes: Sequence[paths.Wish], *, proces
         if damage:
             raise NoCheckpoint("; ".join([str(problem), *damage])) from problem
         raise
-    return State(catalog.store, info, _member(info, process))
+    return State(catalog.store, info, _member(info, process), listed)
 
 
 def _member(info: CheckpointInfo, process: str | None) -> Manifest:
@@ -70,9 +70,11 @@ class State(Mapping[str, Any]):
     A module or optimizer is its state dict, an array or plain value itself, any other object the dict of its attributes.
     """
 
-    def __init__(self, store: Store, info: CheckpointInfo, manifest: Manifest) -> None:
+    def __init__(self, store: Store, info: CheckpointInfo, manifest: Manifest, beside: Sequence[CheckpointInfo] = ()) -> None:
+        """`beside` are the checkpoints of the run that it is one of: an older one is offered where it is damaged."""
         self._store = store
         self._info = info
+        self._beside = beside
         self._manifest = manifest
         self._known = packs.Known(store)
         self._tree: Tree | None = None
@@ -168,7 +170,7 @@ class State(Mapping[str, Any]):
         unlike = [name for name, thing in live.items() if plan.pairs.get(plan.tree.roots[keys[name]]) is not thing]
         if unlike:
             raise RestoreRefused([self._unlike(name, keys[name], live[name]) for name in unlike])
-        plan.apply()
+        self._applied(plan)
 
     def _unlike(self, name: str, key: RootKey, thing: object) -> str:
         recorded = self._described(key)[0]
@@ -179,7 +181,13 @@ class State(Mapping[str, Any]):
     def rebuild(self, name: str) -> Any:
         """The object as it was, made anew. This imports its classes and runs what they need to be made: only for runs you trust."""
         key = self._key(name)
-        return self._plan({}, only=[key]).apply()[key]
+        return self._applied(self._plan({}, only=[key]))[key]
+
+    def _applied(self, plan: restoring.Plan) -> Mapping[RootKey, Any]:
+        try:
+            return plan.apply()
+        except Damaged as problem:
+            raise self._damaged(problem) from problem
 
     def _plan(self, live: Mapping[RootKey, Any], only: list[RootKey] | None = None) -> restoring.Plan:
         return restoring.plan(self._whole_tree(), live, self._reader(), only=list(live) if only is None else only)
@@ -207,7 +215,19 @@ class State(Mapping[str, Any]):
             reader.close()
 
     def _damaged(self, problem: Exception) -> Damaged:
-        return Damaged(f"the checkpoint of run {self.run} at {self.path} is damaged: {problem}")
+        return Damaged(f"the checkpoint of run {self.run} at {self.path} is damaged: {problem}; {self._next_older()}")
+
+    def _next_older(self) -> str:
+        """The newest one before it whose bytes are what was written, by the place that finds it. Reads them all: this is said once."""
+        from rearview.record.restore_points import RestorePoint, problem_of
+
+        older = [one for one in self._beside if one.usable and one.order < self._info.order]
+        for info in sorted(older, key=lambda one: one.order, reverse=True):
+            place = checkpoints.address(self._beside, info)
+            point = RestorePoint(info.run, info.attempt, info.number, info.boundary, info.members)
+            if place is not None and problem_of(self._store, point) is None:
+                return f"the next older one that is whole is {place}"
+        return "there is no older one that is whole"
 
     # Shown
 

@@ -171,3 +171,29 @@ def test_an_exported_model_is_the_one_that_was_saved(project: Path, python: Pyth
     refused = cli("export", "last", "--name", "opt", "-o", "opt.safetensors")
     assert refused.returncode == 2
     assert "write a .pt file instead" in refused.stderr
+
+
+TWO_PHASES = """
+import rearview as rv
+
+total = 0
+for phase in ("pre", "fine"):
+    with rv.checkpointing():
+        for epoch in rv.loop("epoch", range(3)):
+            total += 1
+            rv.log("total", total)
+            if total == 6:
+                raise RuntimeError("enough")
+"""
+
+
+def test_two_loops_of_one_name(project: Path, python: Python, cli: RunsProgram) -> None:
+    assert python(TWO_PHASES, name="train.py", env={"REARVIEW_EVERY": "1"}).returncode == 1
+    assert [one["at"] for one in listed(cli)] == ["epoch[1]=0", "epoch[1]=1", "epoch[1]=2", "epoch[2]=0", "epoch[2]=1"]
+    for place, total in (("epoch[1]=1", 2), ("epoch[2]=1", 5)):
+        python(f"import rearview as rv\nassert rv.checkpoint('last', at={place!r})['total'] == {total}", name="look.py", check=True)
+    refused = python("import rearview as rv\nrv.checkpoint('last', epoch=1)", name="look.py")
+    assert "say which: epoch[1]=1 or epoch[2]=1" in refused.stderr
+    plan = cli("resume", "--dry-run", check=True).stdout
+    assert "after epoch[2]=1" in plan, plan
+    assert "after epoch[1]=1" in cli("resume", "--dry-run", "--at", "epoch[1]=1", check=True).stdout

@@ -195,3 +195,18 @@ def test_code_of_a_notebook_is_its_cells_in_order(project: Path, cli: Cli) -> No
     assert page.index("step = 1\n") < page.index("step = 2\n") < page.index("step = 10\n")
     assert "# --- cells/0010.py" in page
     assert document(cli, "code", "last")["cells"] == ["step = 1\n", "step = 2\n", "step = 10\n"]
+
+
+def test_a_loop_called_like_what_another_run_logged(project: Path, cli: Cli) -> None:
+    """`runs --where` and `replay --where` take a run by its own rows, whatever others logged."""
+    loop = 'import rearview as rv\nfor epoch in rv.loop("epoch", range(3)):\n    rv.log("m", epoch)\n'
+    (project / "train.py").write_text(loop)
+    cli("run", "--name", "loop", "train.py", check=True)
+    (project / "other.py").write_text('import rearview as rv\nrv.log("epoch", 7)\n')
+    cli("run", "--name", "value", "other.py", check=True)
+    for clause, name in (("epoch = 1", "loop"), ("epoch = 7", "value")):
+        assert [run["name"] for run in document(cli, "runs", "--where", clause)["runs"]] == [name]
+    (project / "train.py").write_text(loop + '    rv.log("twice", 2 * epoch)\n')
+    (run,) = (run["run"] for run in document(cli, "runs")["runs"] if run["name"] == "loop")
+    plan = document(cli, "replay", "twice", "--where", "epoch = 1", "--dry-run")
+    assert [one["run"] for one in plan["plans"]] == [run]

@@ -71,6 +71,11 @@ def test_check_finds_damage(project: Path, cli: Cli, python: Callable[..., objec
     assert "damage" in done.stdout and journal.name in done.stdout
     found = json.loads(cli("check", "--json").stdout)
     assert found["whole"] is False and found["findings"]
+    assert cli("check", "--repair").returncode == 0
+    for _ in range(2):
+        done = cli("check", check=True)
+        assert "records may be missing" in done.stdout and f"{journal.name}.damaged" in done.stdout
+        assert "1 damaged file was set aside" in done.stdout.splitlines()[-1]
 
 
 def test_rm(project: Path, cli: Cli, python: Callable[..., object]) -> None:

@@ -9,12 +9,12 @@ import datetime as dt
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rearview.catalog import paths
 from rearview.catalog.sealing.parse import ROOT_KEY, block_key
-from rearview.errors import Damaged, NoCheckpoint
+from rearview.errors import Damaged, NoCheckpoint, UsageError
 from rearview.model import RunId
 from rearview.store import manifests
 from rearview.store.layout import Store
@@ -22,6 +22,9 @@ from rearview.store.manifests import Manifest, ManifestName
 
 KIND_OF_BOUNDARY = {"iteration": 0, "block": 1, "inside": 2}
 """In the order in which they answer for one place: the end of the iteration before the end of its nested block."""
+
+_LISTED = 4
+"""Places that a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class CheckpointInfo:
     members: tuple[Manifest, ...]
     process: str = ""
     """The process below a rank (`0.1`) that took it by itself; empty for the ranks, who take one together."""
+    told: frozenset[int] = frozenset()
+    """The depths of the path at which the run has several loops of one name: `epoch[2]=3`."""
 
     @property
     def decision(self) -> tuple[str, str, int, int]:
@@ -72,12 +77,12 @@ class CheckpointInfo:
     @property
     def place(self) -> str:
         """The path in people's words."""
-        return paths.shown(self.path)
+        return paths.shown(self.path, self.told)
 
     @property
     def named(self) -> str:
         """The place as people name it: the end of a nested block is named by the iteration around it."""
-        return paths.shown(self.path[:-1]) if self.boundary == "block" and len(self.path) > 1 else self.place
+        return paths.shown(self.path[:-1], self.told) if self.boundary == "block" and len(self.path) > 1 else self.place
 
     @property
     def usable(self) -> bool:
@@ -98,7 +103,24 @@ def of_run(store: Store, run: RunId, damage: list[str] | None = None) -> list[Ch
             problems.append(Damaged(f"checkpoint {name} of run {run} is damaged: {problem}; restore it from a copy"))
     if damage is not None:
         damage += [str(problem) for problem in problems]
-    return sorted(found, key=lambda info: (info.process, *info.order))
+    return sorted(_telling(found), key=lambda info: (info.process, *info.order))
+
+
+def _telling(infos: Sequence[CheckpointInfo]) -> list[CheckpointInfo]:
+    """With the depths at which paths say which loop of a name is meant."""
+    loops: dict[tuple[object, ...], set[int]] = {}
+    for info in infos:
+        for depth, element in enumerate(info.path):
+            loops.setdefault((*_loops(info.path[:depth]), element.loop), set()).add(element.occurrence)
+
+    def told(path: paths.Path) -> frozenset[int]:
+        return frozenset(k for k, one in enumerate(path) if loops[*_loops(path[:k]), one.loop] != {0})
+
+    return [replace(info, told=told(info.path)) for info in infos]
+
+
+def _loops(path: Sequence[paths.Element]) -> tuple[tuple[str, int], ...]:
+    return tuple((element.loop, element.occurrence) for element in path)
 
 
 def of_process(infos: Sequence[CheckpointInfo], process: str | None = None) -> list[CheckpointInfo]:
@@ -204,8 +226,9 @@ def rows_of(info: CheckpointInfo) -> list[tuple[Any, ...]]:
         taken = _moment(one.wall)
         missing = [_sentence(entry, one, 1) for entry in one.missing]
         rows.append((
-            one.run, one.process, context_of(one), info.place, one.part, taken.astimezone().replace(tzinfo=None) if taken else None,
-            one.size_bytes, str(one.name), one.attempt, one.number, int(_number(one, "new_bytes")), _number(one, "stall_s"),
+            one.run, one.process, context_of(one), paths.shown(info.path), one.part,
+            taken.astimezone().replace(tzinfo=None) if taken else None, one.size_bytes, str(one.name), one.attempt, one.number,
+            int(_number(one, "new_bytes")), _number(one, "stall_s"),
             _number(one, "background_s"), info.whole, one.complete, missing, info.thinned is None, info.pinned, info.thinned,
             digest_of(one),
         ))  # fmt: skip
@@ -218,18 +241,46 @@ def rows_of(info: CheckpointInfo) -> list[tuple[Any, ...]]:
 def find(infos: Sequence[CheckpointInfo], run: str, wishes: Sequence[paths.Wish]) -> CheckpointInfo:
     """The checkpoint that answers for a place: the last attempt's, the end of the iteration before that of its nested block.
 
-    Without a place, the newest whole one. `NoCheckpoint` names the nearest that there are.
+    Without a place, the newest whole one. `NoCheckpoint` names the nearest that there are, or those in several loops that are called alike.
     """
     for wish in wishes:
         if wish.high is not None:
             raise NoCheckpoint(f"{wish} is a range, and one state is asked for: name one iteration")
     fitting = [info for info in infos if not wishes or _answers(info, wishes)]
+    alike = dict.fromkeys(paths.shown(_named(info, wishes), info.told) for info in _one_of_each_loop(fitting, wishes)) if wishes else {}
+    if len(alike) > 1:
+        where = "/".join(map(str, wishes))
+        each = " or ".join([*list(alike)[:_LISTED], *(["another"] if len(alike) > _LISTED else [])])
+        raise NoCheckpoint(f"{where} is in {len(alike)} loops of run {run} that are called alike: say which: {each}")
     usable = [info for info in fitting if info.usable]
     if usable:
         if not wishes:
             return max(usable, key=lambda info: info.order)
         return max(usable, key=lambda info: (-KIND_OF_BOUNDARY[info.boundary], info.attempt, info.number))
     raise NoCheckpoint(_none(infos, fitting, run, wishes))
+
+
+def _named(info: CheckpointInfo, wishes: Sequence[paths.Wish]) -> paths.Path:
+    """As much of the path as was asked for."""
+    return info.path[: len(wishes)]
+
+
+def _one_of_each_loop(infos: Sequence[CheckpointInfo], wishes: Sequence[paths.Wish]) -> list[CheckpointInfo]:
+    found: dict[tuple[tuple[str, int], ...], CheckpointInfo] = {}
+    for info in infos:
+        found.setdefault(_loops(_named(info, wishes)), info)
+    return list(found.values())
+
+
+def address(infos: Sequence[CheckpointInfo], info: CheckpointInfo) -> str | None:
+    """What finds a checkpoint among others, as somebody would type it; None if another one answers for that place."""
+    for text in (info.named, info.place):
+        try:
+            if find(infos, info.run, paths.parse(text)) is info:
+                return text
+        except (NoCheckpoint, UsageError):  # a value that looks like a range, or like the end of a loop's name
+            continue
+    return None
 
 
 def every(infos: Sequence[CheckpointInfo], run: str, wishes: Sequence[paths.Wish]) -> list[CheckpointInfo]:
@@ -265,9 +316,9 @@ def _none(infos: Sequence[CheckpointInfo], fitting: Sequence[CheckpointInfo], ru
         return f"{what}, and there is no other whole one; `rearview checkpoints {run}` lists them"
     near: list[str] = []
     for info in sorted(usable, key=lambda info: paths.distance(info.path, wishes)):
-        shown = info.path[:-1] if info.boundary == "block" and len(info.path) > len(wishes) else info.path
-        if paths.shown(shown) not in near:
-            near.append(paths.shown(shown))
+        shown = paths.shown(info.path[:-1] if info.boundary == "block" and len(info.path) > len(wishes) else info.path, info.told)
+        if shown not in near:
+            near.append(shown)
     listed = " and ".join(near[:2])
     return f"{what}; the nearest {'are' if len(near) > 1 else 'is'} {listed}; `rearview checkpoints {run}` lists all"
 

@@ -1,13 +1,14 @@
-"""Loop paths as people see and type them: `epoch=3/step=120`, `epoch#3`, `epoch=10..20`. Pure.
+"""Loop paths as people see and type them: `epoch=3/step=120`, `epoch#3`, `epoch=10..20`, `epoch[2]=3`. Pure.
 
 An iteration is called by its value where that is a scalar, else by its number, counted from 0; `#` always means the number.
+`epoch[2]` is the second loop of that name in the same iteration of the loop around it, or in the run.
 Knows nothing of checkpoints, files or SQL.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,19 +30,33 @@ class Element:
     """What the iteration is called; None where it is no scalar."""
 
     def __str__(self) -> str:
-        return f"{self.loop}#{self.iteration}" if self.value is None else f"{self.loop}={self.value}"
+        return self.loop + self._iteration()
+
+    def _iteration(self) -> str:
+        return f"#{self.iteration}" if self.value is None else f"={self.value}"
+
+    @property
+    def counted(self) -> str:
+        """The loop among those of its name: `epoch[2]` is the second."""
+        return f"{self.loop}[{self.occurrence + 1}]"
+
+    def told(self) -> str:
+        """With the loop among those of its name."""
+        return self.counted + self._iteration()
 
 
 Path = tuple[Element, ...]
 
 
-def shown(path: Sequence[Element]) -> str:
-    """A path in people's words.
+def shown(path: Sequence[Element], told: Set[int] = frozenset()) -> str:
+    """A path in people's words. `told` are the depths at which there are several loops of one name.
 
     >>> shown([Element("epoch", 0, 2, 3), Element("step", 0, 7, None)])
     'epoch=3/step#7'
+    >>> shown([Element("epoch", 0, 2, 3), Element("step", 1, 7, None)], {0, 1})
+    'epoch[1]=3/step[2]#7'
     """
-    return "/".join(map(str, path))
+    return "/".join(element.told() if depth in told else str(element) for depth, element in enumerate(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +64,7 @@ class Wish:
     """One loop of a place that somebody asks for."""
 
     loop: str
+    """Its name, or which of its name: `epoch[2]`."""
     low: object
     """A scalar as the caller has it, or text as it was typed."""
     high: object = None
@@ -60,9 +76,13 @@ class Wish:
     def __str__(self) -> str:
         return f"{self.loop}{'#' if self.by_number else '='}{self.low}{f'..{self.high}' if self.high is not None else ''}"
 
+    def means(self, element: Element) -> bool:
+        """Whether the loop is meant."""
+        return self.loop in (element.loop, element.counted)
+
     def fits(self, element: Element) -> bool:
         """Whether an iteration is meant."""
-        if element.loop != self.loop:
+        if not self.means(element):
             return False
         have: Scalar = element.iteration if self.by_number or element.value is None else element.value
         low, high = (_as(have, end) if self.typed else end for end in (self.low, self.high))
@@ -138,7 +158,7 @@ def matches(path: Sequence[Element], wishes: Sequence[Wish]) -> bool:
         return False
     left = list(wishes)
     for element in path:
-        found = next((wish for wish in left if wish.loop == element.loop), None)
+        found = next((wish for wish in left if wish.means(element)), None)
         if found is None or not found.fits(element):
             return False
         left.remove(found)
@@ -148,14 +168,13 @@ def matches(path: Sequence[Element], wishes: Sequence[Wish]) -> bool:
 def distance(path: Sequence[Element], wishes: Sequence[Wish]) -> tuple[float, ...]:
     """How far a path is from the one that is meant, loop by loop from the outermost: for naming the nearest."""
     steps: list[float] = []
-    by_loop = {wish.loop: wish for wish in wishes}
     for element in path:
-        wish = by_loop.get(element.loop)
+        wish = next((wish for wish in reversed(wishes) if wish.means(element)), None)
         have = element.iteration if wish is None or wish.by_number or element.value is None else element.value
         wanted = _as(have, wish.low) if wish is not None and wish.typed else wish.low if wish is not None else None
         if isinstance(have, (int, float)) and isinstance(wanted, (int, float)):
             steps.append(abs(float(have) - float(wanted)))
         else:
             steps.append(0.0 if wanted == have else 1.0 if wish is None else 2.0)
-    missing = [wish for wish in wishes if wish.loop not in {element.loop for element in path}]
+    missing = [wish for wish in wishes if not any(wish.means(element) for element in path)]
     return (float(len(missing)), *steps)

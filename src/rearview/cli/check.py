@@ -42,7 +42,7 @@ def command(ctx: click.Context, repair: bool, as_json: bool, color: str) -> None
         for finding in findings:
             mark = view.paint("damage  ", "bad") if finding.severity == "damage" else view.paint("note    ", "dim")
             lines.append(f"{mark}{text.escape(str(finding.path))}: {text.escape(finding.problem)}")
-        lines.append(_verdict(len(damaged), str(store.root), view))
+        lines.append(_verdict(len(damaged), len(list(check.set_aside(store))), str(store.root), view))
         screen.write(lines)
     ctx.exit(EXIT_DAMAGED if damaged else EXIT_OK)
 
@@ -68,7 +68,10 @@ def _versions(store: Store) -> list[Finding]:
     return found
 
 
-def _verdict(damaged: int, root: str, view: screen.Screen) -> str:
+def _verdict(damaged: int, aside: int, root: str, view: screen.Screen) -> str:
     if damaged:
         return view.paint(f"{text.count(damaged, 'thing')} damaged in {text.escape(root)}", "bad")
+    if aside:
+        files = f"{text.count(aside, 'damaged file')} {'was' if aside == 1 else 'were'} set aside"
+        return f"{text.escape(root)} is {view.paint('whole', 'good')} but for what was lost before it was mended: {files}"
     return f"{text.escape(root)} is {view.paint('whole', 'good')}"

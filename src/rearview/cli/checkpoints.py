@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -121,16 +122,16 @@ def page(listed: Sequence[CheckpointInfo], kept: Retention, view: screen.Screen,
     """The table, and below it what no checkpoint holds."""
     columns = [
         tables.Column("at", least=12, style="place"),
-        tables.Column("boundary", least=8, weight=5),
+        tables.Column("boundary", least=8, weight=4),
         tables.Column("attempt", align="right", least=3, weight=6),
         tables.Column("process", least=3, weight=6),
-        tables.Column("when", least=8, weight=4),
-        tables.Column("size", align="right", least=6),
-        tables.Column("new", align="right", least=6, weight=1),
-        tables.Column("stall", align="right", least=6, weight=2),
-        tables.Column("background", align="right", least=6, weight=3),
+        tables.Column("when", least=8, weight=7),
+        tables.Column("size", align="right"),
+        tables.Column("new", align="right", weight=1),
+        tables.Column("stall", align="right", weight=2),
+        tables.Column("background", align="right", weight=3),
         tables.Column("state", least=10),
-        tables.Column("why", least=10, wish=24, weight=7),
+        tables.Column("why", least=10, wish=24, weight=5),
     ]
     many, whys = any(one.attempt > 1 for one in listed), kept.whys()
     rows: list[list[tables.Cell]] = [
@@ -150,12 +151,22 @@ def page(listed: Sequence[CheckpointInfo], kept: Retention, view: screen.Screen,
         for one in listed
     ]
     used = [k for k, column in enumerate(columns) if column.weight == 0 or any(row[k] for row in rows)]
-    lines = tables.draw([columns[k] for k in used], [[row[k] for k in used] for row in rows], view).lines
+    drawn = tables.draw([_uncut(columns[k], [row[k] for row in rows]) for k in used], [[row[k] for k in used] for row in rows], view)
+    lines = drawn.lines
+    if drawn.dropped:
+        lines += [view.paint(line, "dim") for line in tables.wrap(f"no room for {', '.join(drawn.dropped)}", view.width)]
     for title, things in _below(listed).items():
         lines += ["", view.paint(title, "head")]
         lines += [f"  {piece}" for thing in things for piece in tables.wrap(text.escape(thing), view.width - 2)]
     lines += [piece for note in kept.notes for piece in tables.wrap(text.escape(note), view.width)]
     return lines
+
+
+def _uncut(column: tables.Column, cells: Sequence[tables.Cell]) -> tables.Column:
+    """A column of numbers is dropped rather than cut: half a number is another number, and one without its unit is none."""
+    if column.align != "right":
+        return column
+    return replace(column, least=max((text.width(cell) for cell in cells if isinstance(cell, str)), default=0))
 
 
 def _below(listed: Sequence[CheckpointInfo]) -> dict[str, list[str]]:

@@ -38,6 +38,8 @@ class Outlook:
     variables: list[str] = field(default_factory=list)
     hash_seed: str = ""
     """A sentence, where an unknown one may matter."""
+    place: str = ""
+    """Where it begins, in words; nothing: at its beginning."""
 
 
 def page(found: Outlook, view: screen.Screen, now: dt.datetime) -> list[str]:
@@ -69,8 +71,7 @@ def _program(found: Outlook) -> str:
 
 
 def _begins(found: Outlook) -> str:
-    point = found.prospect.point
-    where = f"{point.place}" if point else "at its beginning, for it has no checkpoint"
+    where = found.place or "at its beginning, for it has no checkpoint"
     return f"{where}, as attempt {found.attempt}" if found.attempt else f"{where}, as a new run with this one as its parent"
 
 
@@ -141,7 +142,7 @@ def as_json(found: Outlook) -> dict[str, output.Json]:
         "attempt": found.attempt or None,
         "new_run": found.attempt == 0,
         "checkpoint": output.facts(point.checkpoint()) if point else None,
-        "place": point.place if point else None,
+        "place": found.place or None,
         "path": output.facts(point.first.path) if point else None,
         "lacks": output.facts(point.lacks) if point else [],
         "restore_bytes": point.size_bytes if point else 0,

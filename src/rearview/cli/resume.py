@@ -20,6 +20,7 @@ from rearview.replay import again, interpreters
 from rearview.store import layout
 
 if TYPE_CHECKING:
+    from rearview.catalog.checkpoints import CheckpointInfo
     from rearview.catalog.runs import RunInfo
     from rearview.store.layout import Store
 
@@ -146,6 +147,7 @@ class _Resume:
             environment=_environment(known, self._interpreter, self._environ),
             variables=said,
             hash_seed=_hash_seed(store, known, prospect.point),
+            place=_in_words(store, prospect.point) if prospect.point else "",
         )  # fmt: skip
 
     def start(self, run: RunInfo) -> int:
@@ -212,7 +214,7 @@ def _points(store: Store, known: Past, at: str | None) -> tuple[list[restore_poi
     from rearview.catalog import checkpoints, paths
 
     found = checkpoints.find(checkpoints.of_run(store, known.run), known.run, paths.parse(at))
-    chosen = [point for point in points if (point.attempt, point.number, point.part) == (found.attempt, found.number, found.boundary)]
+    chosen = [point for point in points if _is_at(point, found)]
     if not chosen:
         raise UsageError(
             f"the checkpoint at {at} of run {known.run} cannot be gone on from: its loop ended by {found.members[0].ending}; "
@@ -221,10 +223,24 @@ def _points(store: Store, known: Past, at: str | None) -> tuple[list[restore_poi
     return chosen, []
 
 
+def _is_at(point: restore_points.RestorePoint, info: CheckpointInfo) -> bool:
+    return (point.attempt, point.number, point.part) == (info.attempt, info.number, info.boundary)
+
+
+def _in_words(store: Store, point: restore_points.RestorePoint) -> str:
+    """Where a program will go on; of several loops that are called alike, in which: `after epoch[2]=3`."""
+    from rearview.catalog import checkpoints
+
+    info = next((one for one in checkpoints.of_run(store, point.run) if _is_at(point, one)), None)
+    told = info.told if info is not None else frozenset()
+    path = [[f"{loop}[{nth + 1}]" if k in told else loop, nth, *rest] for k, (loop, nth, *rest) in enumerate(point.first.path)]
+    return restore_points.in_words(point.part, path)
+
+
 def _older(store: Store, known: Past, points: list[restore_points.RestorePoint]) -> str:
     every, _ = restore_points.of_run(store, known.run)
     older = [point for point in every if point.wall < points[0].wall] if points else []
-    return f"; the next older one is {older[0].place}: choose it with --at" if older else "; there is no older one"
+    return f"; the next older one is {_in_words(store, older[0])}: choose it with --at" if older else "; there is no older one"
 
 
 def _environment(known: Past, interpreter: str, environ: Mapping[str, str]) -> list[str]:

@@ -34,6 +34,9 @@ STALE_AFTER_S = 24 * 3600.0
 """An unfinished file older than this belongs to nobody."""
 _PATIENCE_S = 2.0
 """How long removing a run waits for checkpoints in the making."""
+DAMAGED = ".damaged"
+"""How the name of a file ends that a repair has set aside."""
+_SENTENCES = 3
 _IGNORE = b"*\n"
 _STORE_ID = re.compile(r"[0-9a-f]{32}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -42,7 +45,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 def check(store: Store, *, deep: bool = False) -> list[Finding]:
     """Everything that is wrong, in the order of the folders. `deep` reads every byte of every checkpoint."""
     found: list[Finding] = []
-    for look in (_ignore, _store_json, _runs, _replays, _objects, _code, _refs, _segments, _leftovers):
+    for look in (_ignore, _store_json, _runs, _replays, _objects, _code, _refs, _segments, _leftovers, set_aside):
         found += look(store)
     found += check_checkpoints(store, deep=deep)
     return found
@@ -246,6 +249,21 @@ def _leftovers(store: Store) -> Iterator[Finding]:
             yield note(path, "is an unfinished file, more than a day old")
 
 
+def set_aside(store: Store) -> Iterator[Finding]:
+    """What a repair found damaged and left for somebody who has a copy: what it held is still missing."""
+    for path in sorted((*store.root.glob("*" + DAMAGED), *store.runs.rglob("*" + DAMAGED))):
+        if path.name.endswith(SUFFIX + DAMAGED):
+            reading = frames.Reading()
+            for _ in frames.walk(path.read_bytes(), reading):
+                pass
+            lost = "; ".join(reading.damage[:_SENTENCES]) + ("; ..." if len(reading.damage) > _SENTENCES else "")
+            yield note(path, f"is a damaged journal that was set aside: records may be missing from {path.parent.name} ({lost})")
+        elif path.parent == store.root:
+            yield note(path, "is a damaged file that was set aside; a new one was written")
+        else:
+            yield note(path, f"is a damaged checkpoint that was set aside: run {path.parent.parent.name} does not have it any more")
+
+
 def _age_s(path: Path) -> float:
     try:
         return time.time() - path.lstat().st_mtime
@@ -295,7 +313,7 @@ def _repair_store_json(store: Store) -> list[str]:
     if not store.runs.is_dir():
         raise StoreError(f"{store.root} has neither a readable store.json nor runs: it is not a store; restore it from a copy")
     if store.store_json.exists():
-        os.rename(store.store_json, store.root / "store.json.damaged")
+        os.rename(store.store_json, store.root / f"store.json{DAMAGED}")
     facts = {"format": FORMAT, "id": os.urandom(16).hex(), "made_by": "rearview check --repair"}
     atomic.publish(store.store_json, json.dumps(facts, indent=1).encode() + b"\n", tmp=store.tmp, replace=False)
     return ["store.json was written anew; what was left of the old one is store.json.damaged"]
@@ -304,8 +322,8 @@ def _repair_store_json(store: Store) -> list[str]:
 def _repair_journal(store: Store, path: Path) -> list[str]:
     """Write the good frames of a damaged part as a part of the same name; the damaged file stays beside it.
 
-    The new part is numbered anew without gaps, so readers take it for whole: what was lost is said here, once, and stays
-    readable in the file that was set aside.
+    The new part is numbered anew without gaps, so readers take it for whole: what was lost is said here and by every
+    check as long as the file that was set aside is there.
     """
     name = PartName.parse(path.name)
     if name is None:
@@ -315,7 +333,7 @@ def _repair_journal(store: Store, path: Path) -> list[str]:
     bodies = [body for _, body in frames.walk(data, reading)]
     if not reading.damage:
         return []
-    aside = path.with_name(path.name + ".damaged")
+    aside = path.with_name(path.name + DAMAGED)
     if aside.exists():
         return [f"{path.name} of {path.parent.name} is damaged again and was left alone: {aside.name} is there already"]
     if reading.closed:

@@ -236,11 +236,56 @@ def test_sql_values_are_typed(builder: StoreBuilder) -> None:
         assert one("SELECT value FROM logs WHERE value_name = 'word'") == "x"
         assert one("SELECT value FROM logs WHERE value_name = 'flag'") is True
         mixed = catalog.sql("SELECT value FROM logs")
-        assert mixed.columns[0].mixed == "float (3), text (2), bool (1)"
-        assert [row[0] for row in mixed.rows()] == [1.25, 2.5, 3.0, "x", str(2**60 + 1), True]
+        assert mixed.columns[0].mixed == "float (2), int (2), bool (1), text (1)"
+        assert [row[0] for row in mixed.rows()] == [1.25, 2.5, 3, "x", 2**60 + 1, True]
         assert len(catalog.sql("SELECT * FROM logs WHERE value_name <> 'loss'")) == 4, "a guess that does not fit is taken back"
         with pytest.raises(QueryError):
             catalog.sql("SELECT sum(value) FROM logs")  # not a rounded sum
+
+
+def test_ints_among_other_types_are_ints(builder: StoreBuilder) -> None:
+    """Where `value` is only selected; a query that compares has them as numbers, which compare."""
+    values = [1.5, 3, 2**53 + 1, -(2**63) - 1, 10**5000, True, "2", None, -0.0]
+    process = builder.run().process()
+    for k, value in enumerate(values):
+        process.log(f"n{k}", value)
+    process.arg("seed", 7)
+    process.end()
+    shown = [1.5, 3, 2**53 + 1, -(2**63) - 1, hex(10**5000), True, "2", None, -0.0]
+    with Catalog(builder.store) as catalog:
+
+        def found(query: str) -> list[object]:
+            return [row[-1] for row in catalog.sql(query).rows()]
+
+        def same(got: list[object], wanted: list[object]) -> bool:
+            return [(type(value), repr(value)) for value in got] == [(type(value), repr(value)) for value in wanted]
+
+        for query in (
+            "SELECT value FROM logs WHERE NOT is_arg",
+            "SELECT l.value AS v FROM logs l WHERE value_name LIKE 'n%' ORDER BY value_name LIMIT 9",
+            "SELECT r.run, l.value FROM runs r JOIN logs l USING (run) WHERE value_name <> 'seed' ORDER BY value_name",
+        ):
+            assert same(found(query), shown), query
+        assert same([row["value"] for row in catalog.sql("SELECT * FROM logs WHERE not is_arg").dicts()], shown)
+        assert same(found("SELECT value FROM logs WHERE value_name IN ('n0', 'n1')"), [1.5, 3])
+        assert same(found("SELECT value FROM logs WHERE value_name IN ('n1', 'n2', 'n3')"), [3, 2**53 + 1, -(2**63) - 1])
+        assert same(found("SELECT value FROM args"), [7])
+        for query, wanted in {
+            "SELECT value_name FROM logs WHERE value = 3": ["n1"],
+            "SELECT value_name FROM logs WHERE value < 3": ["n0", "n8"],
+            "SELECT value AS v FROM logs WHERE v = 3": [3.0],
+            "SELECT value_name FROM logs ORDER BY value LIMIT 4": ["n8", "n0", "n1", "seed"],
+            "SELECT value AS v FROM logs ORDER BY v LIMIT 3": [-0.0, 1.5, 3.0],
+            "SELECT value FROM logs ORDER BY 1 LIMIT 3": [-0.0, 1.5, 3.0],
+            "SELECT value FROM logs ORDER BY ALL LIMIT 3": [-0.0, 1.5, 3.0],
+            "SELECT v FROM (SELECT value AS v FROM logs) WHERE v < 2": [1.5, -0.0],
+            "SELECT v FROM logs AS l(a, b, c, d, e, f, g, v) WHERE v < 2": [1.5, -0.0],
+            "SELECT max(value) FROM logs WHERE value < 100": [7.0],
+            "SELECT value_name FROM logs WHERE logs.value IN (SELECT value FROM args)": ["seed"],
+            "SELECT l.value_name FROM logs l JOIN args a ON l.value = a.value": ["seed"],
+            "SELECT value_name FROM logs NATURAL JOIN (SELECT value FROM args)": ["seed"],
+        }.items():
+            assert found(query) == wanted, query
 
 
 def test_views_have_the_columns_they_promise(builder: StoreBuilder) -> None:

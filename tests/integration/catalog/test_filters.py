@@ -71,3 +71,48 @@ def test_runs_by_process_and_by_count(catalog: Catalog) -> None:
     assert names(f"count(*) = {count}") == ["n0", "n1"] and names("count(*) = 0") == ["empty"]
     assert names(f"count(*) = {count} and max(b) > 10") == ["n1"] and names("count(b) = 4 and b = 3") == ["n0"]
     assert names("max(epoch) = 2") == ["n0", "n1"]
+
+
+@pytest.fixture
+def alike(tmp_path: Path) -> Iterator[Catalog]:
+    """A loop that is called like a name which other runs logged: at the top, and as an argument."""
+    builder = StoreBuilder(tmp_path)
+    loop = builder.run(name="loop").process()
+    loop.arg("lr", 0.1)
+    for epoch in loop.loop("epoch", range(3)):
+        loop.log("m", 10 * epoch)
+    loop.end()
+    value = builder.run(name="value").process()
+    value.log("epoch", 7)
+    value.log("m", 70)
+    value.end()
+    arg = builder.run(name="arg").process()
+    arg.arg("epoch", 9)
+    arg.log("m", 90)
+    arg.end()
+    with Catalog(builder.store) as catalog:
+        yield catalog
+
+
+def test_a_loop_called_like_a_name_of_another_run(alike: Catalog) -> None:
+    """Each run by its own table: what others logged neither hides nor adds anything."""
+
+    def names(where: str) -> list[str | None]:
+        return [run.name for run in alike.runs(where=where, newest_first=False)]
+
+    assert names("epoch = 1") == names("epoch = 1 and lr < 1") == names("EPOCH = 1") == ["loop"]
+    assert names("epoch = 1 and m = 10") == ["loop"] and names("epoch = 1 and m = 20") == []
+    assert names("epoch = 7") == names("epoch = 7 and m = 70") == names("epoch_value = 7") == ["value"]
+    assert names("epoch = 9") == names("m = 90 and epoch > 8") == ["arg"]
+    assert names("max(epoch) = 2") == ["loop"] and names("max(epoch) = 7") == ["value"]
+    assert names("max(epoch) > 1") == ["loop", "value", "arg"]
+    assert names("epoch IS NULL") == [] and names("not epoch = 1") == ["loop", "value", "arg"]
+
+
+def test_the_table_has_the_loop_if_it_has_one(alike: Catalog) -> None:
+    def values(name: str, where: str) -> list[object]:
+        return [row[name] for row in alike.table([name], where=where).dicts()]
+
+    assert values("m", "epoch = 1") == [10] and values("m", "epoch = 7") == [] and values("m", "epoch_value = 7") == [70]
+    assert values("m", "max(epoch) = 2") == [0, 10, 20], "also inside an aggregate"
+    assert values("epoch", "epoch > 7") == [9] and values("epoch", "max(epoch) = 7") == [7]

@@ -131,6 +131,21 @@ def test_damaged_checkpoints_are_named(project: Path, says: Says) -> None:
     assert "0-a1-000001-block" in err
 
 
+def test_loops_that_are_called_alike_are_told_apart(project: Path, says: Says, tmp_path: Path) -> None:
+    run = StoreBuilder(project).run(name="two")
+    for nth, phase in enumerate(("pre", "fine")):
+        keep_state(run, nth + 1, [["epoch", nth, 0, 0]], {("given", "phase"): phase})
+    run.process().end()
+    listed = asked(says, "checkpoints", "two")["checkpoints"]
+    assert [one["at"] for one in listed] == [one["path"] for one in listed] == ["epoch[1]=0", "epoch[2]=0"]
+    assert [line.split()[0] for line in says("checkpoints", "two")[1].splitlines()[1:3]] == ["epoch[1]=0", "epoch[2]=0"]
+    code, _, err = says("export", "two", "--at", "epoch=0", "--name", "phase", "-o", str(tmp_path / "a.pt"))
+    assert code == 3 and "epoch[1]=0 or epoch[2]=0" in err
+    code, out, err = says("pin", "two", "--at", "epoch[1]=0")
+    assert code == 0 and "1 checkpoint" in out, err
+    assert asked(says, "sql", "SELECT DISTINCT path FROM checkpoints")["rows"] == [{"path": "epoch=0"}], "as in logs"
+
+
 def test_a_process_below_a_rank_counts_for_itself(project: Path, says: Says) -> None:
     run = StoreBuilder(project).run()
     for k in range(2):

@@ -192,6 +192,49 @@ def test_looking_imports_nothing_of_the_program_and_runs_nothing(run: RunBuilder
     assert "trap_was_run" in sys.modules
 
 
+def two_loops(run: RunBuilder) -> None:
+    """Two loops called epoch, one after the other, in the second of which two are called step."""
+    for k in range(2):
+        keep_state(run, k, epoch(k), {("given", "phase"): f"pre {k}"})
+    for k in range(2):
+        for nth in range(2):
+            path = [["epoch", 1, k, k + 1], ["step", nth, 4, 4]]
+            keep_state(run, 2 + 3 * k + nth, path, {("given", "phase"): f"inside {k} {nth}"}, part="inside")
+        keep_state(run, 4 + 3 * k, [["epoch", 1, k, k + 1]], {("given", "phase"): f"fine {k}"})
+
+
+def test_two_loops_of_one_name_are_told_apart(run: RunBuilder) -> None:
+    two_loops(run)
+    with pytest.raises(NoCheckpoint, match=r"epoch=1 is in 2 loops of run .* called alike: say which: epoch\[1\]=1 or epoch\[2\]=1"):
+        past.checkpoint("first", epoch=1)
+    with pytest.raises(NoCheckpoint, match=r"epoch\[2\]=2/step\[1\]=4 or epoch\[2\]=2/step\[2\]=4"):
+        past.checkpoint("first", epoch=2, step=4)
+    phases = {"epoch[1]=1": "pre 0", "epoch[2]=1": "fine 0", "epoch[1]#1": "pre 1", "epoch[2]=2": "fine 1"}
+    for at, phase in phases.items():
+        assert past.checkpoint("first", at=at)["phase"] == phase
+    assert past.checkpoint("first", at="epoch=2/step[1]=4")["phase"] == "inside 1 0"
+    assert past.checkpoint("first", at="epoch[1]=1").path == "epoch[1]=1" and past.checkpoint("first").path == "epoch[2]=2"
+    with pytest.raises(NoCheckpoint, match=r"no checkpoint at epoch\[1\]=3; the nearest are epoch\[1\]=2 and"):
+        past.checkpoint("first", at="epoch[1]=3")
+
+
+def test_one_loop_of_a_name_needs_no_count(run: RunBuilder) -> None:
+    keep_state(run, 0, epoch(0, None, ["step", 0, 4, 4]), {("given", "a"): 1}, part="inside")
+    keep_state(run, 1, epoch(1, None, ["step", 0, 4, 4]), {("given", "a"): 2}, part="inside")
+    assert past.checkpoint("first", epoch=1, step=4).path == "epoch=1/step=4"
+
+
+def test_a_place_that_was_thinned_in_one_loop_is_still_in_two(run: RunBuilder) -> None:
+    """Else somebody would get the state of the other loop."""
+    first = keep_state(run, 0, epoch(0), {("given", "phase"): "pre"})
+    keep_state(run, 1, [["epoch", 1, 0, 1]], {("given", "phase"): "fine"})
+    manifests.put_mark(run.store, first.name, manifests.THINNED, why="newest 1")
+    with pytest.raises(NoCheckpoint, match="2 loops"):
+        past.checkpoint("first", epoch=1)
+    with pytest.raises(NoCheckpoint, match=r"at epoch\[1\]=1 was thinned"):
+        past.checkpoint("first", at="epoch[1]=1")
+
+
 @pytest.mark.damages_store
 def test_a_damaged_byte_is_refused_by_name(run: RunBuilder) -> None:
     keep_state(run, 0, epoch(0), {("given", "w"): np.arange(5000.0)})
@@ -201,6 +244,42 @@ def test_a_damaged_byte_is_refused_by_name(run: RunBuilder) -> None:
     pack.write_bytes(bytes(data))
     state = past.checkpoint("first")
     with pytest.raises(Damaged, match=r"run r000000000000 at epoch=1 is damaged: chunk .* in pack"):
+        state["w"]
+
+
+def numbers(k: int) -> Any:
+    return np.arange(5000.0) + 10 * k
+
+
+def spoil(run: RunBuilder, *which: int) -> None:
+    """Flip a bit of the numbers of some checkpoints."""
+    for pack in (run.store.objects / "packs").glob("*.pack"):
+        data = bytearray(pack.read_bytes())
+        for k in which:
+            at = data.find(numbers(k).tobytes())
+            if at >= 0:
+                data[at + 1000] ^= 1
+        pack.write_bytes(bytes(data))
+
+
+@pytest.mark.damages_store
+def test_the_next_older_one_is_offered(run: RunBuilder) -> None:
+    """Whole means that its bytes are what was written; what is offered is what finds it."""
+    for k in range(4):
+        step = epoch(k, None, ["step", 0, 9, 9])
+        keep_state(run, k, step, {("given", "w"): numbers(2 * k)}, part="block", at_s=60 * k + 1)
+        keep_state(run, k, epoch(k), {("given", "w"): numbers(2 * k + 1)}, at_s=60 * k + 2)
+    spoil(run, 7)
+    state = past.checkpoint("first")
+    with pytest.raises(Damaged, match=r"at epoch=4 is damaged: .*; the next older one that is whole is epoch=4/step=9$"):
+        state["w"]
+    assert past.checkpoint("first", at="epoch=4/step=9")["w"][0] == 60
+    spoil(run, 6, 5, 4)
+    for use in (lambda: state["w"], lambda: state.restore(w=np.zeros(5000)), lambda: state.rebuild("w")):
+        with pytest.raises(Damaged, match=r"at epoch=4 is damaged: .*; the next older one that is whole is epoch=2$"):
+            use()
+    spoil(run, *range(4))
+    with pytest.raises(Damaged, match="there is no older one that is whole"):
         state["w"]
 
 

@@ -46,6 +46,19 @@ def test_what_people_type(text: str, place: Path, fits: bool) -> None:
     assert matches(place, parse(text)) is fits
 
 
+def test_loops_of_one_name_are_counted() -> None:
+    first, second = (Element("epoch", k, 2, 3) for k in range(2))
+    assert (shown([first], {0}), shown([second], {0}), shown([second])) == ("epoch[1]=3", "epoch[2]=3", "epoch=3")
+    assert matches([first], parse("epoch[1]=3")) and matches([second], parse("epoch[2]#2")) and matches([second], parse("epoch=3"))
+    assert not matches([first], parse("epoch[2]=3")) and not matches([second], parse("epoch[1]=3"))
+    inner = (second, Element("step", 1, 4, 4))
+    assert matches(inner, parse("epoch[2]=3/step[2]=4")) and matches(inner, parse("epoch=3/step[2]=4"))
+    assert not matches(inner, parse("epoch[2]=3/step[1]=4"))
+    assert matches([Element("layer[2]", 0, 1, 1)], parse("layer[2]=1")), "a loop that is really called so"
+    assert matches([Element("layer[2]", 1, 1, 1)], parse("layer[2][2]=1"))
+    assert distance([second], parse("epoch[2]=5")) == (0.0, 2.0) and distance([second], parse("epoch[1]=5"))[0] == 1.0
+
+
 def test_what_a_call_says_has_types() -> None:
     assert matches(CALLED_3, wishes_of({"epoch": 3}))
     assert not matches(CALLED_3, wishes_of({"epoch": "3"}))

@@ -46,11 +46,28 @@ def test_a_row_says_it_in_words() -> None:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100])
 def test_a_narrow_screen_keeps_place_size_and_state(width: int) -> None:
-    (head, row) = checkpoints.page([ONE], retention(ONE), view(width), NOW)
-    assert max(len(head), len(row)) <= width
+    head, row, *told = checkpoints.page([ONE], retention(ONE), view(width), NOW)
+    assert max(map(len, (head, row, *told))) <= width
     assert "epoch=1" in row
     assert "1.1 GB" in row
     assert "complete" in row
+    assert bool(told) is ("why" not in head or "when" not in head)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_no_number_is_cut_and_what_is_left_out_is_said(width: int) -> None:
+    partial = replace(ONE, complete=False, missing=("f: open file (X)",), size_bytes=47_200, new_bytes=16_300)
+    rows = [replace(partial, stall_s=123.0 * k) for k in (1, 9)]
+    lines = checkpoints.page(rows, retention(*rows, why="everything is kept"), view(width), NOW)
+    titles = ("boundary", "when", "size", "new", "stall", "back", "state", "why")
+    left_out = lines[3].removeprefix("no room for ").split(", ") if lines[3].startswith("no room for ") else []
+    for title in titles:
+        assert (title in lines[0]) is not any(name.startswith(title) for name in left_out), title
+    for line in lines[1:3]:
+        assert "47.2 kB" in line
+        assert "new" in left_out or "16.3 kB" in line
+    if width == 80:
+        assert left_out == ["when"], "why it is kept is more than when it was taken"
 
 
 def test_states_in_a_word() -> None:

@@ -48,6 +48,8 @@ def test_a_damaged_manifest_is_named_and_set_aside(store: Store) -> None:
     assert manifests.list_of(store, RUN) == [first]
     assert load(store, first) == {"w": W}
     assert path.with_name(path.name + ".damaged").exists()
+    (line,) = found(store, "note")
+    assert f"run {RUN} does not have it any more" in line
 
 
 def test_a_chunk_that_is_missing_is_damage_unless_the_checkpoint_was_thinned(store: Store) -> None:

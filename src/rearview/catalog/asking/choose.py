@@ -3,12 +3,15 @@
 A filter makes neither rows nor columns. Each aggregate is taken per run over the rows of the names in it alone (over all
 rows of the run if there are none). Other names that were not asked for are looked up in the table that has them too: a row
 stays if itself or any row below it there satisfies the clause.
+
+A loop and a logged name may be called alike, and in different runs. In a table its own columns decide: the loop, if it has one.
+Where runs are chosen each run's own table decides: no other run changes what a clause means for it.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -82,12 +85,17 @@ def _folded(name: str, known: Iterable[str]) -> str | None:
     return matches[0] if len(matches) == 1 else None
 
 
-def _find(name: str, known: Names, labels: Sequence[tuple[str, str, bool]]) -> str | None:
-    """The logged name or argument that a clause means."""
+def _find(name: str, known: Names, labels: Sequence[tuple[str, str, bool]], loops: Set[str] = frozenset()) -> str | None:
+    """The logged name or argument that a clause means; `loops` are names that mean a loop instead."""
     if name in DIMENSIONS:
         return None
     by_label = {label: own for label, own, is_loop in labels if not is_loop}
-    return _folded(name, dict.fromkeys([*known.logged, *known.args])) or by_label.get(_folded(name, by_label) or "")
+    found = _folded(name, dict.fromkeys([*known.logged, *known.args])) or by_label.get(_folded(name, by_label) or "")
+    return None if found in loops and _folded(name, loops) is not None else found
+
+
+def _loops_of(known: Names) -> set[str]:
+    return {column for shape in known.shapes() for column in loop_columns(shape)}
 
 
 class Choice:
@@ -100,12 +108,17 @@ class Choice:
         self.labels = wide_labels(self.places, known)
         self._about_run = [name for name in RUN_COLUMNS if _folded(name, self.clause.columns()) is not None]
         self._every = list(dict.fromkeys([*known.args, *known.logged]))
+        alike = _loops_of(known) & {*known.args, *known.logged}
+        self._alike = {own for written in self.clause.columns() if (own := _folded(written, alike)) and written not in DIMENSIONS}
+        """What the clause mentions that is a loop and a logged name."""
+        self._loops: Set[str] = frozenset()
+        """Those of them that mean the loop."""
 
     def _mentioned(self, part: Part, beside: Sequence[str]) -> list[str]:
         """The names a part needs beside some: all there are if it speaks of loops or processes and of nothing that is in them."""
-        found = [_find(written, self.known, self.labels) for written in part.columns()]
+        found = [_find(written, self.known, self.labels, self._loops) for written in part.columns()]
         names = [name for name in dict.fromkeys(found) if name is not None]
-        loops = {column for shape in self.known.shapes() for column in loop_columns(shape)} | {"process"}
+        loops = _loops_of(self.known) | {"process"}
         inside = any(_folded(written, loops) for written in part.columns())
         if inside and not any(name in self.known.logged for name in (*beside, *names)):
             names = [*names, *(name for name in self._every if name not in names)]
@@ -117,9 +130,9 @@ class Choice:
         if self._about_run:
             _make_run_columns(self.asking)
         for k, part in enumerate(self.aggregates):
-            named = any(_find(written, self.known, self.labels) is not None for written in part.columns())
+            named = any(_find(written, self.known, self.labels, self._loops) is not None for written in part.columns())
             pivot = Pivot(self.places, self.known, self._mentioned(part, ()) if named else self._every, (), self.only)
-            columns = ClauseColumns(pivot, self._about_run, self.labels)
+            columns = self._columns(pivot)
             rows = f"SELECT q.run_ix, {columns.listed()} FROM ({pivot.query()}) q {self._joins()}"
             value = part.sql(self.places.connection, columns.column)
             made = f"CREATE OR REPLACE TEMP TABLE aggregate_{k} AS SELECT run_ix, {value} AS agg_{k} FROM ({rows}) GROUP BY run_ix"
@@ -139,11 +152,32 @@ class Choice:
         rows = f"SELECT {key} AS key, {', '.join(pairs)} FROM {source} {self._joins()} {' '.join(joins)}"
         return f"SELECT DISTINCT key FROM ({rows}) WHERE {condition}"
 
+    def _columns(self, pivot: Pivot, asked: str = "q") -> ClauseColumns:
+        return ClauseColumns(pivot, self._about_run, self.labels, asked, values=self._alike - self._loops)
+
     def runs(self) -> set[RunId]:
         """The runs of which some row satisfies the clause. A run without any row has one all the same, of its dimensions."""
+        found: set[RunId] = set()
+        for meaning, theirs in self._meanings():
+            self._loops = meaning
+            found |= self._runs() & theirs
+        return found
+
+    def _meanings(self) -> Iterator[tuple[Set[str], set[RunId]]]:
+        """What is called alike means the loop in the runs that have such a loop, and the value in the others."""
+        having: dict[RunId, set[str]] = {run: set() for run in self.places.runs}
+        for at in self.known.logged.values() if self._alike else ():
+            for shape, occurrence in at.items():
+                loops = self._alike & set(loop_columns(shape))
+                for rp in occurrence.rps if loops else ():
+                    having[self.places.runs[self.places.processes[rp][0]]] |= loops
+        for meaning in {frozenset(loops) for loops in having.values()}:
+            yield meaning, {run for run, loops in having.items() if loops == meaning}
+
+    def _runs(self) -> set[RunId]:
         self._prepare()
         pivot = Pivot(self.places, self.known, (), self._mentioned(self.decides, ()), self.only)
-        columns = ClauseColumns(pivot, self._about_run, self.labels)
+        columns = self._columns(pivot)
         query = pivot.query()
         missing = f"SELECT run_ix, NULL::INTEGER AS rp FROM run_facts WHERE run_ix NOT IN (SELECT run_ix FROM ({query}))"
         found = self._satisfying("q.run_ix", f"({query} UNION ALL BY NAME {missing}) q", columns)
@@ -151,16 +185,18 @@ class Choice:
 
     def rows(self, asked: Sequence[str], *, traced: bool = False) -> str:
         """SQL for the rows of the table of some names that satisfy the clause."""
-        self._prepare()
         plain = Pivot(self.places, self.known, asked, (), self.only, traced=traced)
+        extra = self._mentioned(self.decides, asked)
+        shown = Pivot(self.places, self.known, asked, extra, self.only)
+        self._loops = self._alike & {field.name for field in shown.loops}
+        self._prepare()
         made = f"CREATE OR REPLACE TEMP TABLE plain AS SELECT row_number() OVER () AS number, * FROM ({plain.query()})"
         run_query(self.asking, made, None)
-        extra = self._mentioned(self.decides, asked)
         if not extra:
-            found = self._satisfying("q.number", "plain q", ClauseColumns(plain, self._about_run, self.labels))
+            found = self._satisfying("q.number", "plain q", self._columns(plain))
         else:
             beside = self._beside(plain, asked, extra)
-            columns = ClauseColumns(beside, self._about_run, self.labels, asked="r")
+            columns = self._columns(beside, asked="r")
             found = self._satisfying("r.number", "plain r JOIN linked USING (number) JOIN beside q ON q.below = linked.below", columns)
         return f"SELECT * FROM plain WHERE number IN ({found})"
 
@@ -206,16 +242,18 @@ class Choice:
 class ClauseColumns:
     """The columns a clause can mention, under names of ours."""
 
-    def __init__(self, pivot: Pivot, about_run: Sequence[str], labels: Sequence[tuple[str, str, bool]], asked: str = "q") -> None:
-        """Everything is read from the alias q, but the names that were asked for from `asked`."""
+    def __init__(
+        self, pivot: Pivot, about_run: Sequence[str], labels: Sequence[tuple[str, str, bool]], asked: str, *, values: Set[str]
+    ) -> None:
+        """Everything is read from the alias q, but the names that were asked for from `asked`. `values` are names that mean no loop."""
         known = pivot.known
         self._sql: dict[str, str] = dict(_DIMENSION_SQL)
         self._used: dict[str, str] = {}
         self._known = known
         fields = {(field.name, is_loop): field for is_loop in (False, True) for field in (pivot.loops if is_loop else pivot.names)}
-        for (name, _), field in fields.items():
-            if name not in DIMENSIONS:
-                self._sql[name] = field.typed(asked if field.asked and field in pivot.names else "q")
+        for (name, is_loop), field in fields.items():
+            if name not in DIMENSIONS and not (is_loop and name in values):
+                self._sql[name] = field.typed(asked if field.asked and not is_loop else "q")
         for label, name, is_loop in labels:
             if label not in self._sql and (name, is_loop) in fields:
                 field = fields[name, is_loop]

@@ -10,7 +10,9 @@ import re
 
 from rearview.catalog.asking.choose import Asking, make_run_facts
 from rearview.catalog.asking.engine import deadline
-from rearview.catalog.asking.views import ANY_VALUE, UNFIT, logs_query, make_spots, types_mentioned, value_of
+from rearview.catalog.asking.values import UNFIT, only_shown, value_of
+from rearview.catalog.asking.views import logs_query, make_spots, types_mentioned
+from rearview.catalog.tables.types import FLOAT, TEXT
 
 _WORDS = re.compile(r"\b(replayed|tables|describe)\b", re.IGNORECASE)
 
@@ -28,8 +30,9 @@ def make_replayed(asking: Asking, query: str) -> None:
     with deadline(places.connection, asking.timeout_s):
         make_run_facts(places)
         make_spots(places)
-        for value in (value_of(*types_mentioned(query, places.names())), ANY_VALUE):
-            made = logs_query(places, value, every_replay=True)
+        shown = only_shown(places.connection, query)
+        for codes, raws in (types_mentioned(query, places.names()), ({FLOAT, TEXT}, False)):
+            made = logs_query(places, value_of(codes, raws, shown=shown), every_replay=True)
             try:
                 places.connection.execute(f"CREATE OR REPLACE TEMP TABLE replayed_ AS {made}")
                 break

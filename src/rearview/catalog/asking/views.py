@@ -1,8 +1,6 @@
 """The views that SQL sees: runs, logs, loops, args, checkpoints and wide; `replayed` has a module of its own.
 
-`value` has one type for a whole query: that of the names the query mentions (so `avg(value)` works for floats), else a
-union of number, truth and text that refuses arithmetic instead of rounding it. If a row turns up that does not fit the
-type chosen, the query is run again with the union: an answer never depends on the guess.
+What `value` is, in a query, is told by `values`.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from rearview.catalog import checkpoints
 from rearview.catalog.asking.choose import Asking, make_run_facts, near, wide_labels
 from rearview.catalog.asking.engine import deadline, fill, literal, quoted, user_error
 from rearview.catalog.asking.guard import column_type, one_look
+from rearview.catalog.asking.values import UNFIT, only_shown, value_of
 from rearview.catalog.runs import RunInfo, args_by_process, process_order
 from rearview.catalog.tables.pivot import Pivot, listed
 from rearview.catalog.tables.places import BEHIND, FIRST_REPLAY, POSITION, Names, Places
@@ -28,29 +27,6 @@ if TYPE_CHECKING:
     import duckdb
 
 VIEWS = ("args", "checkpoints", "logs", "loops", "replayed", "runs", "wide")
-UNION = "UNION(number DOUBLE, truth BOOLEAN, text VARCHAR)"
-UNFIT = "rearview: a value of another type"
-ANY_VALUE = (
-    f"CASE type WHEN {FLOAT} THEN union_value(number := f)::{UNION} "
-    f"WHEN {INT} THEN CASE WHEN i IS NOT NULL AND try_cast(i::DOUBLE AS HUGEINT) = i::HUGEINT "
-    f"THEN union_value(number := i::DOUBLE)::{UNION} ELSE union_value(text := coalesce(s, i::VARCHAR))::{UNION} END "
-    f"WHEN {BOOL} THEN union_value(truth := i <> 0)::{UNION} WHEN {NONE} THEN NULL::{UNION} ELSE union_value(text := s)::{UNION} END"
-)
-
-
-def value_of(codes: set[int], raws: bool) -> str:
-    """The SQL of `value` over (type, f, i, s, raw) for rows of these types."""
-    kinds = codes - {NONE}
-    unfit = f"error({literal(UNFIT)})"
-    if kinds == {FLOAT} or kinds == {FLOAT, INT}:
-        return f"CASE type WHEN {FLOAT} THEN f WHEN {INT} THEN coalesce(i::DOUBLE, f) WHEN {NONE} THEN NULL ELSE {unfit}::DOUBLE END"
-    if kinds == {INT} and not raws:
-        return f"CASE WHEN type = {INT} AND i IS NOT NULL THEN i WHEN type = {NONE} THEN NULL ELSE {unfit}::BIGINT END"
-    if kinds == {BOOL}:
-        return f"CASE type WHEN {BOOL} THEN i <> 0 WHEN {NONE} THEN NULL ELSE {unfit}::BOOLEAN END"
-    if kinds == {TEXT}:
-        return f"CASE type WHEN {TEXT} THEN s WHEN {NONE} THEN NULL ELSE {unfit}::VARCHAR END"
-    return ANY_VALUE
 
 
 def ask_sql(asking: Asking, query: str) -> Table:
@@ -116,13 +92,14 @@ def make_views(asking: Asking, query: str, *, guess: bool) -> None:
     if "runs" in words or everything:
         _runs_view(places, asking.describe())
     codes, raws = types_mentioned(query, known) if guess else ({FLOAT, TEXT}, False)
-    value = value_of(codes, raws)
+    shown = only_shown(places.connection, query)
+    value = value_of(codes, raws, shown=shown)
     if "args" in words or everything:
         _args_view(places, value)
     if "logs" in words or "loops" in words or everything:
         make_spots(places)
         _create(places, "logs", logs_query(places, value))
-        _loops_view(places, value_of(_called_types(query, known), False) if guess else ANY_VALUE)
+        _loops_view(places, value_of(_called_types(query, known) if guess else {FLOAT, TEXT}, False, shown=shown))
     if "wide" in words or everything:
         _wide_view(places, known)
     _checkpoints_view(asking, wanted="checkpoints" in words or everything)
