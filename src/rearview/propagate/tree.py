@@ -9,16 +9,15 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
 
 from rearview.instrument.calls import Calls, calls_of, first_line, last_line, parse, tree_of
 from rearview.instrument.place_at import lines_of
 from rearview.propagate.hidden import Hidden, LeftOut
+from rearview.propagate.lazily import lazily
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-_T = TypeVar("_T")
 _BLOCKS = ("body", "orelse", "finalbody")
 VARIABLE = re.compile(r"(?<![\w.])[^\W\d]\w*")
 _NO_PARTS = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "type_comment", "conversion"})
@@ -37,17 +36,6 @@ _KINDS: dict[type[ast.AST], str] = {
     ast.AnnAssign: "Assign",
     ast.TryStar: "Try",
 }
-
-
-class lazily(Generic[_T]):
-    """A property that is computed once; `functools` has one that takes a lock each time, which is felt here."""
-
-    def __init__(self, compute: Callable[[Any], _T]) -> None:
-        self._compute, self._name, self.__doc__ = compute, compute.__name__, compute.__doc__
-
-    def __get__(self, owner: Any, kind: object = None) -> _T:
-        value = owner.__dict__[self._name] = self._compute(owner)
-        return value
 
 
 class Node:
