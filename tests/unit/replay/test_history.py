@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rearview.plan.scans import Need, plan
 from rearview.plan.timeline import BLOCK, INSIDE, ITERATION, OTHER
-from rearview.replay import coverage, history
+from rearview.replay import coverage, history, told
 from rearview.state.take.histories import PENDING
 from rearview.store import frames, manifests
 from rearview.testing.checkpoints import keep
@@ -235,9 +235,9 @@ def test_records_are_stepped_over_and_damage_is_survived(tmp_path: Path) -> None
     process.stop()
     path = next(run.store.run(run.run).glob("*.journal"))
     data = path.read_bytes()
-    kinds = [body[0] for body in history.bodies(data)]
+    kinds = [body[0] for body in told.bodies(data)]
     assert kinds == [frames.FACT, frames.NAME, frames.FACT]
-    assert [body[0] for body in history.bodies(data[:-3])] == kinds
+    assert [body[0] for body in told.bodies(data[:-3])] == kinds
 
 
 def test_what_is_answered_by_all_names_is_left_out(tmp_path: Path) -> None:
