@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,20 @@ def test_every_setting_has_its_heading() -> None:
     assert not [setting.name for setting in config.SETTINGS if setting.name not in headings]
     assert not [setting.env for setting in config.SETTINGS if setting.env not in section(text, setting.name)]
     assert not [variable for variable in config.NOT_SETTINGS if variable not in text]
+
+
+def test_the_transcript_of_config_has_every_setting() -> None:
+    config = pytest.importorskip("rearview.config")
+    below = section(reference(), "rearview config")
+    assert not [setting.name for setting in config.SETTINGS if f"\n{setting.name} " not in below]
+
+
+def test_every_document_of_json_is_listed() -> None:
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "src" / "rearview" / "cli").rglob("*.py")]
+    written = {found for source in sources for found in re.findall(r'"(rearview\.[a-z-]+/\d+)"', source)}
+    assert len(written) > 20
+    below = section(reference(), "JSON")
+    assert not [schema for schema in sorted(written) if f"`{schema}`" not in below]
 
 
 def test_every_public_name_has_its_heading() -> None:

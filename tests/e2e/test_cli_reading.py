@@ -165,6 +165,9 @@ def test_equal_runs_do_not_differ(two_runs: Path, cli: Cli) -> None:
     cli("run", "--name", "again", "train.py", check=True)
     done = cli("diff", "good", "again")
     assert done.returncode == 0, done.stdout
+    assert "variables.PYTHONHASHSEED: drawn for each run, no difference" in done.stdout
+    (seed,) = document(cli, "diff", "good", "again")["environment"]
+    assert (seed["name"], seed["by_chance"]) == ("variables.PYTHONHASHSEED", True)
 
 
 def test_code(two_runs: Path, cli: Cli) -> None:

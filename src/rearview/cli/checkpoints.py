@@ -36,13 +36,14 @@ def command(ctx: click.Context, run_ref: str | None, as_json: bool, color: str) 
         run = catalog.run(run_ref or "last")
         found: list[str] = []
         listed = catalog.checkpoints(run.run, found)
-        if not listed and not found:
-            raise NoCheckpoint(_none(catalog, run))
+        none = _none(catalog, run) if not listed and not found else None
         kept = judged(catalog, run)
     whys = kept.whys()
     if as_json:
         output.write("rearview.checkpoints/1", run=run.run, keep=str(kept.policy), checkpoints=[as_facts(one, whys) for one in listed])
-    else:
+    if none is not None:
+        raise NoCheckpoint(none)
+    if not as_json:
         screen.write(page(listed, kept, screen.of_stdout(color), dt.datetime.now(dt.UTC)))
     damage.tell(found)
     ctx.exit(EXIT_DIFFERENCES if found else EXIT_OK)

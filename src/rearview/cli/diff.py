@@ -125,7 +125,7 @@ def _code(store: Store, left: RunInfo, right: RunInfo) -> tuple[str, str]:
 
 def _write_json(found: Comparison) -> None:
     def sides(differences: Sequence[compare.Difference]) -> output.Json:
-        return [{"name": one.name, **there(one)} for one in differences]
+        return [{"name": one.name, **there(one), **({"by_chance": True} if one.name in BY_CHANCE else {})} for one in differences]
 
     def there(one: compare.Difference) -> dict[str, output.Json]:
         has = {"left": one.has_left, "right": one.has_right}
@@ -152,7 +152,7 @@ def _write_json(found: Comparison) -> None:
 def _page(found: Comparison, view: screen.Screen, full: bool) -> list[str]:
     lines = [_heading("left ", found.left, view), _heading("right", found.right, view)]
     lines += _section("args", _sides(found.args, view), view)
-    lines += _section("environment", _sides(found.environment, view), view)
+    lines += _section("environment", [*_sides(found.environment, view), *_by_chance(found.environment, view)], view)
     lines += _section("code", _code_lines(found, view, full), view)
     return lines + _section("metrics", _metric_lines(found.metrics, view), view)
 
@@ -184,6 +184,12 @@ def _sides(differences: Sequence[compare.Difference], view: screen.Screen) -> li
         for one in differences
     ]
     return tables.draw(columns, rows, _narrower(view)).lines
+
+
+def _by_chance(differences: Sequence[compare.Difference], view: screen.Screen) -> list[str]:
+    drawn = [one.name for one in differences if one.name in BY_CHANCE]
+    said = f"{', '.join(drawn)}: drawn for each run, no difference" if drawn else ""
+    return [view.paint(line, "dim") for line in tables.wrap(said, view.width - 2)] if said else []
 
 
 def _side(value: object, there: bool) -> str:

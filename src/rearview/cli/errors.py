@@ -64,6 +64,8 @@ def _safe(message: str) -> str:
 
 def _usage(problem: click.ClickException) -> str:
     message = _safe(problem.format_message())
+    if isinstance(problem, click.exceptions.NoArgsIsHelpError):  # the message is the page of help
+        return message
     if isinstance(problem, click.UsageError) and problem.ctx is not None:
         path = problem.ctx.command_path
         return f"rearview: {message}\nTry `{path} --help`."

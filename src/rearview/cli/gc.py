@@ -98,12 +98,14 @@ def page(found: Retention, plan: GcPlan, done: GcDone | None, view: screen.Scree
     lines += _others(plan)
     stay = len({info.decision for info in found.checkpoints} - {info.decision for info, _ in dropped})
     kept = f"{text.count(stay, 'checkpoint')} stay{'s' * (stay == 1)}"
+    promised = sum(verdict.frees_bytes for _, verdict in dropped)
+    free = plan.bytes_free if done is None else done.bytes_freed
+    waits = free < promised and bool(plan.kept or (done and done.kept))
+    less = f" of {text.size(promised)}; the rest comes free with a later gc, see below" if waits else ""
     if done is None:
-        lines.append(f"would free {text.size(plan.bytes_free)}; {kept}; nothing was removed (--dry-run)")
+        lines.append(f"would free {text.size(free)}{less}; {kept}; nothing was removed (--dry-run)")
     else:
-        promised = sum(verdict.frees_bytes for _, verdict in dropped)
-        less = "; the rest comes free with a later gc, see below" if done.bytes_freed < promised and (plan.kept or done.kept) else ""
-        lines.append(f"freed {text.size(done.bytes_freed)}{less}; {kept}")
+        lines.append(f"freed {text.size(free)}{less}; {kept}")
     over = above_budget(found)
     if over:
         lines.append(

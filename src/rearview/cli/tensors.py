@@ -84,6 +84,11 @@ def _strided(tensor: Any) -> object:
     return torch.strided if tensor.layout is torch.strided else None
 
 
+def _is_dense(tensor: Any) -> bool:
+    """Whether its elements lie in memory one by one."""
+    return _strided(tensor) is not None and not tensor.is_quantized
+
+
 # safetensors
 
 
@@ -110,7 +115,7 @@ def _safe_kind(at: str, item: Any) -> str:
         raise UsageError("safetensors keeps the name __metadata__ for itself: write a .pt file instead")
     dtype = str(item.dtype).removeprefix("torch.") if is_tensor(item) else str(item.dtype.name)
     known = _SAFE.get(dtype)
-    if known is None or (is_tensor(item) and _strided(item) is None) or getattr(item, "is_quantized", False):
+    if known is None or (is_tensor(item) and not _is_dense(item)):
         what = "a tensor that is not dense" if known else f"of {dtype}"
         raise UsageError(f"{at} is {what}, which safetensors has no type for: write a .pt file instead")
     return known
@@ -202,8 +207,9 @@ def _array(at: str, item: Any, numpy: Any) -> Any:
             return item.detach().resolve_conj().resolve_neg().cpu().numpy()
         except (TypeError, RuntimeError) as problem:
             dtype = str(item.dtype).removeprefix("torch.")
-            hint = "write a .safetensors or .pt file instead"
-            raise UsageError(f"{at} is a tensor of {dtype}, which NumPy has no type for: {hint}") from problem
+            what = f"of {dtype}" if _is_dense(item) else "that is not dense"
+            hint = "a .safetensors or .pt file" if _is_dense(item) and dtype in _SAFE else "a .pt file"
+            raise UsageError(f"{at} is a tensor {what}, which NumPy has no type for: write {hint} instead") from problem
     plain = isinstance(item, (bool, int, float, complex, str, bytes, numpy.generic))
     array = item if is_array(item) else numpy.asarray(item) if plain else None
     if array is None or array.dtype.hasobject:

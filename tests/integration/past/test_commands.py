@@ -112,6 +112,9 @@ def test_a_run_without_checkpoints(project: Path, says: Says) -> None:
     code, out, err = says("checkpoints")
     assert (code, out) == (3, "")
     assert "rv.checkpointing" in err
+    code, out, err = says("checkpoints", "--json")
+    assert (code, json.loads(out)["schema"], json.loads(out)["checkpoints"]) == (3, "rearview.checkpoints/1", [])
+    assert "rv.checkpointing" in err
 
 
 @pytest.mark.damages_store

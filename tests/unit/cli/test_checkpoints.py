@@ -111,7 +111,10 @@ def test_gc_says_why_less_came_free_and_counts_one() -> None:
     found = retention(ONE, replace(ONE, number=9), keep=False)
     waits = GcPlan(kept=("1 object is less than 10 minutes old",))
     assert gc.page(found, waits, GcDone(bytes_freed=0), view(120))[-1] == (
-        "freed 0 B; the rest comes free with a later gc, see below; 0 checkpoints stay"
+        "freed 0 B of 14.0 kB; the rest comes free with a later gc, see below; 0 checkpoints stay"
+    )
+    assert gc.page(found, replace(waits, bytes_free=3000), None, view(120))[-1] == (
+        "would free 3.0 kB of 14.0 kB; the rest comes free with a later gc, see below; 0 checkpoints stay; nothing was removed (--dry-run)"
     )
     kept = gc.page(retention(ONE), GcPlan(), GcDone(), view(120))
     assert kept[-1] == "freed 0 B; 1 checkpoint stays"

@@ -56,6 +56,12 @@ def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str], monkeypat
     assert "Traceback" in said and "in fail" in said and "shows where" not in said
 
 
+def test_nothing_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main([]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("Usage: rearview ") and "Commands:" in said and "Try" not in said
+
+
 def test_unknown_command_suggests(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["shwo"]) == 2
     assert "there is no command 'shwo'; did you mean 'show'?" in capsys.readouterr().err

@@ -124,7 +124,8 @@ class TestTorch:
         import torch
 
         sparse = torch.eye(3).to_sparse()
-        with pytest.raises(UsageError, match="not dense"):
-            written(".safetensors", {"x": sparse})
+        for suffix in (".safetensors", ".npz"):
+            with pytest.raises(UsageError, match=r"^x is a tensor that is not dense, which \w+ has no type for: write a \.pt file"):
+                written(suffix, {"x": sparse})
         loaded = torch.load(written(".pt", {"x": sparse}), weights_only=True)
         assert torch.equal(loaded["x"].to_dense(), torch.eye(3))
