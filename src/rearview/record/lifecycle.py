@@ -298,14 +298,19 @@ def finish(run: OpenRun, how: str, error: BaseException | None = None, exit_code
             recorder.keeping.finish()
         if recorder.reach is not None:
             recorder.reach.ended()
-        notes.at_end(run)
-        recorder.end(how, exit_code=exit_code, **endings.of(error))
-        opened.remove(run)
+        worked = _keeper.hold()  # what it is about to note comes before the end
+        try:
+            notes.at_end(run)
+            recorder.end(how, exit_code=exit_code, **endings.of(error))
+            opened.remove(run)
+        finally:
+            _keeper.release()
         _set_mark(opened.runs[-1].mark if opened.runs else _mark_before)
         session.active = opened.session()
         if not opened.runs:
-            _keeper.rest()
             _keeper.sync_files()
+        elif worked:
+            _keeper.ensure()
         notes.farewell(run, how, error)
 
 
