@@ -171,3 +171,22 @@ def test_an_exported_model_is_the_one_that_was_saved(project: Path, python: Pyth
     refused = cli("export", "last", "--name", "opt", "-o", "opt.safetensors")
     assert refused.returncode == 2
     assert "write a .pt file instead" in refused.stderr
+
+
+AT_RISK = """
+import time
+import numpy as np
+import rearview as rv
+weights = np.zeros(2_000_000)
+with rv.checkpointing(weights=weights):
+    for epoch in rv.loop("epoch", range(3)):
+        for step in rv.loop("step", range(30)):
+            weights += 1
+            time.sleep(0.01)
+"""
+
+
+def test_that_eps_wins_over_the_work_at_risk_is_said_once(python: Python) -> None:
+    """It is found anew at every look, each time with other figures."""
+    done = python(AT_RISK, env={"REARVIEW_RISK": "0.02", "REARVIEW_EPS": "0.0001"}, check=True)
+    assert done.stderr.count("of work are at risk") == 1, done.stderr

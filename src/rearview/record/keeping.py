@@ -113,9 +113,10 @@ class Keeping:
         period.expect(size, staging.copy_speed() / _PASSES)
         self.materializer.prepare(size)
 
-    def _say_once(self, sentence: str) -> None:
-        if sentence not in self._said:
-            self._said.add(sentence)
+    def _say_once(self, sentence: str, about: str | None = None) -> None:
+        """`about`: what the sentence is about, where it has figures that are others each time."""
+        if (about or sentence) not in self._said:
+            self._said.add(about or sentence)
             say(sentence)
 
     # -- when ----------------------------------------------------------------------------------------------------------
@@ -146,7 +147,8 @@ class Keeping:
             self.inside_due_at = time.monotonic() + min(risk_s, _LOOK_AGAIN_S)
             self._say_once(
                 f"more than {risk_s:g} s of work are at risk inside a loop: {decision.reason} (eps={self.settings['eps']:.3g}); "
-                "raise eps to be safe sooner"
+                "raise eps to be safe sooner",
+                about="work at risk",
             )
         return bool(decision)
 
@@ -211,7 +213,8 @@ class Keeping:
     def _name_what_is_large(self, captured: Captured) -> None:
         for key, size in captured.sizes().items():
             if key[0] != "given" and size >= _LARGE:
-                self._say_once(f"{'.'.join(str(part) for part in key[1:])} is kept with each checkpoint: {size / 1e9:.1f} GB")
+                name = ".".join(str(part) for part in key[1:])
+                self._say_once(f"{name} is kept with each checkpoint: {size / 1e9:.1f} GB", about=f"size of {name}")
 
     # -- afterwards ------------------------------------------------------------------------------------------------------
 
