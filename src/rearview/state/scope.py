@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rearview.state import frames as variables
+from rearview.state.iterating.bars import is_only_shown
 from rearview.state.take.objects import found, named
 from rearview.state.take.walk import identity
 from rearview.state.tree import RootKey
@@ -46,7 +47,7 @@ def roots_of(
     for depth, frame in enumerate(frames):
         if not variables.is_module(frame):
             for name, value in variables.variables(frame).items():
-                if not _left_out(value):
+                if not _left_out(value) and not is_only_shown(frame, name):
                     roots["local", depth, name] = value
     for name, module in project_modules(project) if modules is None else modules:
         _take_module(roots, name, module)
