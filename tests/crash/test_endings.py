@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import environment
-from tests.integration.record.reading import the_run
+from tests.integration.record.reading import read_all, the_run
 
 HEAD = """
 import ctypes, os, signal, sys, time
@@ -108,3 +108,33 @@ def test_an_exception_that_cannot_be_printed(project: Path) -> None:
     assert (end["how"], end["exception"]) == ("failed", "Odd")
     assert "Exception ignored" not in done.stderr
     assert "rearview/record" not in done.stderr
+
+
+SLOW_KEEPER = """
+import time
+import rearview as rv
+from rearview.record import lifecycle
+
+def slow(recorder):  # hashing an input on a busy machine
+    time.sleep(1.0)
+    recorder.fact("inputs", files={"late": 1})
+
+lifecycle._keeper._errands = slow
+"""
+
+
+@pytest.mark.parametrize("explicit", [False, True], ids=["at exit", "inside another run"])
+def test_the_keeper_is_in_its_round_when_the_run_ends(project: Path, explicit: bool) -> None:
+    """What it notes is written, nothing is said to be lost, and the run around goes on being kept."""
+    body = 'rv.log("x", 1.0)\ntime.sleep(1.3)\n'
+    if explicit:
+        body = 'rv.log("around", 1)\nwith rv.run():\n    rv.log("x", 1.0)\n    time.sleep(1.3)\n'
+        body += "assert lifecycle._keeper._thread is not None\n"
+    (project / "train.py").write_text(SLOW_KEEPER + body)
+    done = subprocess.run([sys.executable, "train.py"], env=environment(None), capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    assert "degraded" not in done.stderr and "could not be written" not in done.stderr
+    for run in read_all(project):
+        assert run.values("x") == [1.0] or explicit
+        assert run.fact("inputs") and run.fact("end")[0]["lost"] == 0
+        assert all(run.closed.values())

@@ -197,3 +197,53 @@ def test_two_loops_of_one_name(project: Path, python: Python, cli: RunsProgram) 
     plan = cli("resume", "--dry-run", check=True).stdout
     assert "after epoch[2]=1" in plan, plan
     assert "after epoch[1]=1" in cli("resume", "--dry-run", "--at", "epoch[1]=1", check=True).stdout
+
+
+AT_RISK = """
+import time
+import numpy as np
+import rearview as rv
+weights = np.zeros(2_000_000)
+with rv.checkpointing(weights=weights):
+    for epoch in rv.loop("epoch", range(3)):
+        for step in rv.loop("step", range(30)):
+            weights += 1
+            time.sleep(0.01)
+"""
+
+
+def test_that_eps_wins_over_the_work_at_risk_is_said_once(python: Python) -> None:
+    """It is found anew at every look, each time with other figures."""
+    done = python(AT_RISK, env={"REARVIEW_RISK": "0.02", "REARVIEW_EPS": "0.0001"}, check=True)
+    assert done.stderr.count("of work are at risk") == 1, done.stderr
+
+
+SLOW_WRITES = """
+import time
+import rearview as rv
+from rearview.store import manifests
+
+write = manifests.write
+
+def slow(*given):
+    time.sleep(0.3)
+    return write(*given)
+
+manifests.write = slow
+weights = [0.0]
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        weights[0] += 1
+        if epoch == 2 and FAILS:
+            raise SystemExit(1)
+"""
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["the loop ends", "the program ends in it"])
+def test_the_last_checkpoint_is_accounted_for_although_it_was_still_being_written(
+    python: Python, cli: RunsProgram, fails: bool
+) -> None:
+    python(SLOW_WRITES.replace("FAILS", str(fails)), env={"REARVIEW_EVERY": "1"})
+    taken = len(listed(cli))
+    assert taken == (2 if fails else 3)
+    assert f"k={taken} of n={taken}" in cli("show", "last", check=True).stdout

@@ -60,6 +60,44 @@ def test_script_module_command_and_standard_input(project: Path) -> None:
     assert all(run.values("x") == [1] and run.how == "finished" for run in (script, module, package, command, pipe, redirected))
 
 
+LOOKS = """import os, sys
+import rearview as rv
+print(sys.argv, sys.orig_argv[-3:], sys.path[0] == "", "__file__" in globals(), __name__, repr(sys.stdin.read()))
+w = 0
+for n in rv.loop("step", range(3)):
+    w += n
+    rv.log("x", n)
+print(sys._getframe().f_code.co_filename)
+"""
+
+
+def test_a_program_that_comes_through_a_pipe_is_kept_by_the_launcher(project: Path) -> None:
+    """It is the program that `python -` would run, and it can be read again."""
+    plain = start("-", "--its", "own", stdin=LOOKS)
+    assert "`rearview run -` keeps it" in plain.stderr
+    launched = start("-m", "rearview", "run", "--name", "piped", "-", "--its", "own", stdin=LOOKS)
+    assert launched.stdout == plain.stdout
+    assert "pipe" not in launched.stderr
+    run = read_all(project)[-1]
+    assert (run.json["how"], run.json["name"], run.json["argv"]) == ("stdin", "piped", ["-", "--its", "own"])
+    assert source(project, run, "stdin.py") == LOOKS
+    assert run.values("x") == [0, 1, 2] and run.how == "finished"
+    start("-m", "rearview", "replay", "--at", "stdin.py:7", "w * 10", "--as", "tens", "--run", run.run, "--yes")
+    rows = start("-m", "rearview", "df", "tens", "--run", run.run, "--csv").stdout.splitlines()[1:]
+    assert [row.split(",")[-2:] for row in rows] == [["0", "0"], ["1", "10"], ["2", "30"]]
+
+
+@pytest.mark.parametrize("text", ["import rearview as rv\n1 / 0\n", "def ("])
+def test_a_piped_program_that_fails_says_so_as_python_does(project: Path, text: str) -> None:
+    plain, launched = (
+        subprocess.run([sys.executable, *words], input=text, env=environment(None), capture_output=True, text=True, timeout=60)
+        for words in (("-",), ("-m", "rearview", "run", "-"))
+    )
+    said = [[line for line in done.stderr.splitlines() if not line.startswith("rearview")] for done in (plain, launched)]
+    assert said[0] == said[1] and said[0][-1].startswith(("ZeroDivisionError", "SyntaxError"))
+    assert plain.returncode == launched.returncode == 1
+
+
 def test_from_another_folder_with_odd_names_and_through_a_link(project: Path) -> None:
     odd = project / "my projekt ü☃" / "sub dir"
     odd.mkdir(parents=True)

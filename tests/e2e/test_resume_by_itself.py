@@ -95,3 +95,52 @@ def test_one_that_is_still_alive_is_left_alone(project: Path, cli: RunsProgram) 
         first.kill()
         first.wait()
     assert runs(cli) == [("killed", 1), ("finished", 1)]
+
+
+REPEATING = """
+import os, time
+import rearview as rv
+rv.resume()
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(5)):
+        for step in rv.loop("step", range(3)):
+            rv.log("loss", float("nan") if step else 1.0 / (1 + epoch))
+            rv.log("pid", os.getpid(), volatile=True)
+        if "ONCE" in os.environ:
+            rv.log("odd", os.environ["ONCE"])
+        if epoch == 3 and "DIE" in os.environ:
+            os._exit(9)
+"""
+
+
+def differ(project: Path, first: dict[str, str], then: dict[str, str]) -> list[str]:
+    """What is said about rows logged again, by the second start of the program."""
+    (project / "train.py").write_text(REPEATING)
+    assert start(project, {"DIE": "1", **first}).returncode == 9
+    done = start(project, then)
+    assert done.returncode == 0, done.stderr
+    return [line for line in done.stderr.splitlines() if "logged again" in line]
+
+
+def test_rows_that_come_out_otherwise_are_told_at_the_end(project: Path, cli: RunsProgram) -> None:
+    (said,) = differ(project, {"ONCE": "a"}, {"ONCE": "b"})
+    assert "1 of 4 rows logged again differ from what was logged before (odd)" in said
+    shown = cli("show", "last", check=True).stdout
+    assert "1 of 4 rows logged again differ" in shown  # the catalog's own comparison
+
+
+def test_rows_that_come_out_the_same_are_not(project: Path) -> None:
+    assert differ(project, {"ONCE": "a"}, {"ONCE": "a"}) == []
+
+
+def test_without_a_checkpoint_everything_is_logged_again(project: Path) -> None:
+    (said,) = differ(project, {"ONCE": "a", "REARVIEW_CHECKPOINTS": "0"}, {"ONCE": "b"})
+    assert "4 of 16 rows logged again differ" in said
+
+
+def test_a_resume_by_command_tells_it_once(project: Path, cli: RunsProgram) -> None:
+    (project / "train.py").write_text(REPEATING)
+    assert start(project, {"DIE": "1", "ONCE": "a"}).returncode == 9
+    done = cli("resume", "--yes", env={"ONCE": "b"})
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("logged again differ") == 1, done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import click
@@ -54,7 +55,7 @@ class _RunCommand(click.Command):
         return super().parse_args(ctx, own)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        return ["[OPTIONS]", "SCRIPT|-m MODULE", "[ARGS]..."]
+        return ["[OPTIONS]", "SCRIPT|-m MODULE|-", "[ARGS]..."]
 
 
 @click.command("run", cls=_RunCommand, short_help="Run a script or module and record it from the beginning.")
@@ -64,7 +65,7 @@ class _RunCommand(click.Command):
 @click.option("--arg", "pairs", multiple=True, metavar="NAME=VALUE", help="The value of an rv.arg; may be given several times.")
 @click.pass_context
 def command(ctx: click.Context, name: str | None, tags: tuple[str, ...], notes: str | None, pairs: tuple[str, ...]) -> None:
-    """Run SCRIPT (or -m MODULE) with its arguments untouched, recorded from the beginning.
+    """Run SCRIPT (or -m MODULE, or - for standard input) with its arguments untouched, recorded from the beginning.
 
     The exit code, or the signal that ended it, is passed on.
     """
@@ -76,10 +77,13 @@ def command(ctx: click.Context, name: str | None, tags: tuple[str, ...], notes: 
             f"{target} starts other programs, and those are what is to be recorded: put `rearview run` behind it, as in "
             "`torchrun --nproc-per-node 2 -m rearview run train.py`"
         )
-    if not is_module and not Path(target).is_file():
+    piped = target == starting.PIPE and not is_module
+    if piped and sys.stdin.isatty():
+        raise UsageError("standard input is a terminal: give a script, -m MODULE, or pipe a program in, as in `rearview run - < it.py`")
+    if not is_module and not piped and not Path(target).is_file():
         raise UsageError(f"there is no script {target!r} here: give the path of a Python file, or -m MODULE")
     wishes: dict[str, object] = {"arg": arguments.parse_pairs(pairs, "--arg"), "name": name, "tags": list(tags), "notes": notes}
-    start = Path(target).resolve().parent if not is_module else Path.cwd()
+    start = Path(target).resolve().parent if not is_module and not piped else Path.cwd()
     _check(start)
     ctx.exit(starting.pass_on(starting.supervise_child(starting.Start(target, rest, is_module, wishes, start))))
 

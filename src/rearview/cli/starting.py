@@ -22,6 +22,8 @@ import click
 from rearview.errors import RearviewError
 from rearview.record import supervise
 
+PIPE = "-"
+"""In the place of a script: the program comes through standard input."""
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
 
 
@@ -35,7 +37,7 @@ class Start:
     """What is started, and how."""
 
     target: str
-    """The script, or the module."""
+    """The script, or the module; `-`: what comes through standard input."""
     arguments: Sequence[str]
     is_module: bool
     wishes: Mapping[str, object]
@@ -72,7 +74,8 @@ def supervise_child(start: Start) -> int:
         number = getattr(signal, name)
         if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup`: the script is to ignore it too
             signal.signal(number, forward)
-    words = [*start.interpreter, launcher, told, "module" if start.is_module else "script", start.target, *start.arguments]
+    mode = "module" if start.is_module else "pipe" if start.target == PIPE else "script"
+    words = [*start.interpreter, launcher, told, mode, start.target, *start.arguments]
     child = subprocess.Popen(words, env=environ, cwd=start.cwd, close_fds=False)  # what was opened for it (`3<file`, `<(...)`) stays open
     os.close(tell)
     for number in early:

@@ -142,7 +142,7 @@ def greet(ground: Ground, quiet: bool) -> None:
     elif ground.fresh and not quiet:
         say(f"recording to {ground.store.root} (it ignores itself in git; `rearview runs` shows what is there)")
     if ground.program.how == "stdin" and ground.snapshot is not None and "stdin.py" not in ground.snapshot.files:
-        say("the program came through a pipe and cannot be read again: its source is not in the version")
+        say("the program came through a pipe and cannot be read again: its source is not in the version (`rearview run -` keeps it)")
     for note in ground.snapshot.notes if ground.snapshot else ():
         # What is left out of versions is said with the first run and shown by `rearview show`; about the script itself, always.
         if ground.fresh or (ground.program.path is not None and note.startswith((_script(ground), f"the script {_script(ground)}"))):

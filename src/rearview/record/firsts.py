@@ -37,6 +37,8 @@ python_random: Any = None
 
 script_path: str | None = None
 script_source: bytes | None = None
+piped: bytes | None = None
+"""The program, where the launcher read it from standard input."""
 
 reserved = os.urandom(8)
 """Becomes the id of the first run, so that children forked before it begins find it."""

@@ -30,7 +30,7 @@ class Keeper:
         self._lock = threading.Lock()
         """Over starting and stopping, which threads may ask for at once."""
         self._held = False
-        """Not to be started now: the process is about to fork."""
+        """Not to be started now: the process is about to fork, or a run ends."""
         self._last_tick = time.monotonic()
         self.to_sync: list[Path] = []
         """Files written without a sync at the start of a run."""
@@ -53,21 +53,22 @@ class Keeper:
     def _is_settled(self) -> bool:
         return self._thread is not None or self._held
 
-    def rest(self) -> None:
-        """End the thread and wait for it. The next record starts it again."""
+    def rest(self) -> bool:
+        """End the thread and wait for it. The next record starts it again. True if there was one."""
         with self._lock:
             thread, self._thread = self._thread, None
             self._stop.set()
         if thread is not None and thread is not threading.current_thread():
             thread.join()
+        return thread is not None
 
-    def hold(self) -> None:
-        """Rest, and do not start again before `release`: the process is about to fork."""
+    def hold(self) -> bool:
+        """Rest, and do not start again before `release`: the process is about to fork, or a run ends. True if there was a thread."""
         self._held = True
-        self.rest()
+        return self.rest()
 
     def release(self) -> None:
-        """The fork is over."""
+        """The fork is over, or the run has ended."""
         self._held = False
 
     def forget(self) -> None:

@@ -60,6 +60,8 @@ class Keeping:
         self._current: tuple[Node, int] | None = None
         """The iteration at whose end the last checkpoint was taken."""
         self._said: set[str] = set()
+        self._accounted: dict[str, dict[str, float]] = {}
+        """Of each block, what was measured when it was last told."""
         self._told_environment = False
         self._timing: Timing | None = None
         self._timed: Node | None = None
@@ -113,9 +115,10 @@ class Keeping:
         period.expect(size, staging.copy_speed() / _PASSES)
         self.materializer.prepare(size)
 
-    def _say_once(self, sentence: str) -> None:
-        if sentence not in self._said:
-            self._said.add(sentence)
+    def _say_once(self, sentence: str, about: str | None = None) -> None:
+        """`about`: what the sentence is about, where it has figures that are others each time."""
+        if (about or sentence) not in self._said:
+            self._said.add(about or sentence)
             say(sentence)
 
     # -- when ----------------------------------------------------------------------------------------------------------
@@ -146,7 +149,8 @@ class Keeping:
             self.inside_due_at = time.monotonic() + min(risk_s, _LOOK_AGAIN_S)
             self._say_once(
                 f"more than {risk_s:g} s of work are at risk inside a loop: {decision.reason} (eps={self.settings['eps']:.3g}); "
-                "raise eps to be safe sooner"
+                "raise eps to be safe sooner",
+                about="work at risk",
             )
         return bool(decision)
 
@@ -211,7 +215,8 @@ class Keeping:
     def _name_what_is_large(self, captured: Captured) -> None:
         for key, size in captured.sizes().items():
             if key[0] != "given" and size >= _LARGE:
-                self._say_once(f"{'.'.join(str(part) for part in key[1:])} is kept with each checkpoint: {size / 1e9:.1f} GB")
+                name = ".".join(str(part) for part in key[1:])
+                self._say_once(f"{name} is kept with each checkpoint: {size / 1e9:.1f} GB", about=f"size of {name}")
 
     # -- afterwards ------------------------------------------------------------------------------------------------------
 
@@ -254,11 +259,15 @@ class Keeping:
             say(f"no more checkpoints of run {self.recorder.run} are taken: {fault}{problem}; logging and the training go on")
 
     def account(self, block: str, period: AdaptivePeriod) -> None:
-        """What the checkpoints of a block have cost so far, for `rearview show`."""
+        """What the checkpoints of a block have cost so far, for `rearview show`. One that is still being written is added by `finish`."""
         self._note_timing()
         self._account_results()
+        measured = period.to_plain()
+        if self._accounted.get(block) == measured:
+            return
+        self._accounted[block] = measured
         figures = {"M": period.M, "C": period.C, "c": period.c, "share": period.share, "eps": period.eps, "every": self.settings["every"]}
-        self.recorder.fact("cadence", block=block, **figures, **period.to_plain())
+        self.recorder.fact("cadence", block=block, **figures, **measured)
 
     def finish(self) -> None:
         """The run ends: the last write is finished, with a line if that takes a moment; Ctrl-C gives it up."""
@@ -272,6 +281,8 @@ class Keeping:
             say(f"run {self.recorder.run}: the last checkpoint was given up, the one before it stands")
         self.materializer.rest()
         self._account_results()
+        for block, period in self.periods.items():
+            self.account(block, period)
         self._thinning.keep_to_it(last=True)
         self._reserve.end()
 

@@ -92,10 +92,10 @@ def _execute(mode: str, target: str, arguments: list[str]) -> None:
 
     wishes = json.loads(sys.argv[1])
     is_module = mode == "module"
-    if mode not in ("module", "script"):
+    if mode not in ("module", "script", "pipe"):
         _execute_text(mode, wishes)
         return
-    target = target if is_module else _inside(target)
+    target = _inside(target) if mode == "script" else target
     sys.argv[:] = ["-m" if is_module else target, *arguments]
     sys.orig_argv[:] = wishes.pop("interpreter") + (["-m", target] if is_module else [target]) + arguments
     given.hand_over(wishes.pop("arg"))
@@ -113,6 +113,9 @@ def _execute(mode: str, target: str, arguments: list[str]) -> None:
         _prepare(wishes)
         runpy._run_module_as_main(target, alter_argv=True)  # type: ignore[attr-defined]
         return
+    if mode == "pipe":
+        _execute_piped(wishes)
+        return
     _first_in_path(os.path.dirname(os.path.realpath(target)))
     path = os.path.abspath(target)
     source, loader = _source(path)
@@ -121,6 +124,18 @@ def _execute(mode: str, target: str, arguments: list[str]) -> None:
     _prepare(wishes)
     compiled = compile(source, path, "exec", dont_inherit=True) if loader is None else loader.source_to_code(source, path)
     exec(compiled, module.__dict__)  # noqa: S102
+
+
+def _execute_piped(wishes: dict[str, Any]) -> None:
+    """Run what comes through standard input, as `python -` does, and keep it: nobody can read it again."""
+    from rearview.record import firsts
+
+    _first_in_path("")
+    firsts.script_path = firsts.script_source = None
+    firsts.piped = sys.stdin.buffer.read()
+    module = _main_module("<stdin>")
+    _prepare(wishes)
+    exec(compile(firsts.piped, "<stdin>", "exec", dont_inherit=True), module.__dict__)  # noqa: S102
 
 
 def _execute_text(mode: str, wishes: dict[str, Any]) -> None:

@@ -154,7 +154,7 @@ def _begin(  # noqa: PLR0912, PLR0915
     around = opened.here()
     from_parent = process.inherited(os.environ)
     spawned = process.spawned_number(from_parent.process) if from_parent else None
-    shake = _handshake()
+    by_itself, shake = _to_resume, _handshake()
     joined = from_parent is not None and spawned is not None and not explicit and (from_parent.store / "runs" / from_parent.run).is_dir()
     ground, _prepared = _prepared, None
     began = _launched if ground is not None and not explicit else None
@@ -222,6 +222,7 @@ def _begin(  # noqa: PLR0912, PLR0915
         from rearview.record import reaching
 
         reaching.begin(recorder, shake)
+        run.resumed = shake.origin if shake is by_itself and not shake.is_new_run else None
     recorder.flush()
     session.active = opened.session()
     return run
@@ -298,14 +299,21 @@ def finish(run: OpenRun, how: str, error: BaseException | None = None, exit_code
             recorder.keeping.finish()
         if recorder.reach is not None:
             recorder.reach.ended()
-        notes.at_end(run)
-        recorder.end(how, exit_code=exit_code, **endings.of(error))
-        opened.remove(run)
+        worked = _keeper.hold()  # what it is about to note comes before the end
+        try:
+            notes.at_end(run)
+            recorder.end(how, exit_code=exit_code, **endings.of(error))
+            opened.remove(run)
+        finally:
+            _keeper.release()
         _set_mark(opened.runs[-1].mark if opened.runs else _mark_before)
         session.active = opened.session()
         if not opened.runs:
-            _keeper.rest()
             _keeper.sync_files()
+        elif worked:
+            _keeper.ensure()
+        if run.resumed is not None:
+            notes.tell_repeated(run)
         notes.farewell(run, how, error)
 
 
@@ -370,7 +378,7 @@ def _after_fork_in_child() -> None:
     who = processes.identity()
     for run in opened.runs:
         run.joined = True
-        run.snapshot = None
+        run.snapshot = run.resumed = None
         recorder = run.recorder
         recorder.after_fork_in_child(ProcessNumber(f"{recorder.process}.{firsts.fork_path[-1]}"), who)
         before = process.inherited({process.VARIABLE: run.mark})

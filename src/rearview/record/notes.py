@@ -177,6 +177,19 @@ def at_end(run: OpenRun) -> None:
             run.recorder.fact("unasked", names=unasked)
 
 
+def tell_repeated(run: OpenRun) -> None:
+    """One line if rows that an attempt before this one logged came out otherwise. After the end."""
+    from rearview.record import repeated
+
+    assert run.resumed is not None
+    try:
+        sentence = repeated.compare(run.recorder, run.resumed).sentence(run.recorder.run)
+    except (OSError, RearviewError) as problem:
+        sentence = f"run {run.recorder.run}: what was logged again could not be compared with what was logged before: {problem}"
+    if sentence is not None:
+        say(sentence)
+
+
 def farewell(run: OpenRun, how: str, error: BaseException | None) -> None:
     """One line with what was recorded and its size."""
     recorder = run.recorder

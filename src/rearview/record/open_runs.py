@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -45,6 +45,8 @@ class OpenRun:
     outer_node: loops.Node | None = None
     """Where the program was in the loops of the run around it."""
     in_main_thread: bool = True
+    resumed: Mapping[str, Any] | None = None
+    """Where this attempt began, if the program goes on by itself: nobody else tells what came of it."""
     kept: notes.Kept = field(default_factory=notes.Kept)
 
 

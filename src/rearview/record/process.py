@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -139,5 +140,15 @@ def spawned_number(parent: ProcessNumber) -> ProcessNumber | None:
     if not (by_spawn or by_loky):
         return None
     module = sys.modules.get("multiprocessing.process")
-    place = getattr(module.current_process(), "_identity", ()) if module else ()
+    who = module.current_process() if module else None
+    place = getattr(who, "_identity", ()) or place_in(getattr(who, "name", ""))
     return ProcessNumber(f"{parent}.s{'.s'.join(str(k) for k in place) if place else f'p{os.getpid()}'}")
+
+
+_GIVEN_NAME = re.compile(r"(?:Spawn|ForkServer|Loky)(?:Process|PoolWorker)-(\d+(?::\d+)*)")
+
+
+def place_in(name: str) -> tuple[int, ...]:
+    """The place among its parent's children that `multiprocessing` names a process by: all it knows while it imports the script."""
+    given = _GIVEN_NAME.fullmatch(name)
+    return tuple(int(k) for k in given[1].split(":")) if given else ()

@@ -221,28 +221,29 @@ class Recorder:
             if self._busy:
                 self._deferred.append((node, name, value, flags))
                 return
-            with self._writing():
+            with self._writing(records=1):
                 self._log_any(node, name, value, flags)
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _writing(self, records: int) -> Iterator[None]:
         """A slow write, under the lock: errors of the disk end here, what a signal handler logged meanwhile follows."""
         self._busy = True
         try:
             yield
         except BaseException as problem:  # noqa: BLE001
-            self._met(problem, "")
+            self._met(problem, "", records)
         finally:
             self._busy = False
             if self._deferred:
                 self._drain()
 
-    def _met(self, problem: BaseException, name: object) -> None:
+    def _met(self, problem: BaseException, name: object, records: int = 1) -> None:
         """An exception in the middle of a write: a failure of recording ends here, anything else goes on to the program."""
         if not isinstance(name, str):
             raise TypeError(f"rv.log takes a name as text first, not {type(name).__name__}") from None
         if isinstance(problem, Exception) and is_ours(problem):
-            self.trouble.fail(problem)
+            self.trouble.lost += records  # what else was to be written goes on waiting
+            self.trouble.degrade(problem)
             return
         self.trouble.doubt()
         raise problem
@@ -327,10 +328,11 @@ class Recorder:
         self._part = self._defined.part
 
     def fact(self, kind: str, **facts: object) -> None:
-        """Note something rare, with the next write."""
+        """Note something rare, with the next write. After the end it is nothing, as a record is."""
         body = frames.fact_body(kind, **facts)
         with self.lock:
-            self._pending.append(body)
+            if not self._ended:
+                self._pending.append(body)
 
     def elapsed_us(self) -> int:
         """Since this writer began."""
@@ -341,9 +343,9 @@ class Recorder:
         if not self.lock.acquire(timeout=PATIENCE_S):
             return
         try:
-            if self._busy or self._dormant or not self._pending:
+            if self._busy or self._dormant or self._ended or not self._pending:
                 return
-            with self._writing():
+            with self._writing(records=0):
                 if self.trouble.failing and not self._recovered():
                     return
                 waiting, self._pending = self._pending, []

@@ -88,7 +88,9 @@ def command_text() -> str | None:
 
 
 def stdin_text() -> bytes | None:
-    """The program read from standard input, where that is a file: what came through a pipe is gone."""
+    """The program read from standard input, where that is a file or the launcher read it: what else came through a pipe is gone."""
+    if firsts.piped is not None:
+        return firsts.piped if len(firsts.piped) <= firsts.MAX_SOURCE else None
     try:
         size = os.fstat(0).st_size
         if stat.S_ISREG(os.fstat(0).st_mode) and size <= firsts.MAX_SOURCE:

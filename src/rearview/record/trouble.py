@@ -62,11 +62,6 @@ class Trouble:
         self.failing = True
         self.retry_at = 0.0
 
-    def fail(self, problem: Exception) -> None:
-        """A record could not be written."""
-        self.lost += 1
-        self.degrade(problem)
-
     def degrade(self, problem: Exception) -> None:
         """Say once that the disk fails, and go on in a new part when it does not."""
         if not self._warned:

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from rearview.state import frames as variables
+from rearview.state import generic
+from rearview.state.iterating.bars import is_only_shown
 from rearview.state.take.objects import found, named
 from rearview.state.take.walk import identity
 from rearview.state.tree import RootKey
@@ -46,7 +48,7 @@ def roots_of(
     for depth, frame in enumerate(frames):
         if not variables.is_module(frame):
             for name, value in variables.variables(frame).items():
-                if not _left_out(value):
+                if not _left_out(value) and not is_only_shown(frame, name):
                     roots["local", depth, name] = value
     for name, module in project_modules(project) if modules is None else modules:
         _take_module(roots, name, module)
@@ -71,11 +73,23 @@ def bind(frames: Sequence[types.FrameType], values: Mapping[RootKey, object]) ->
                 type.__setattr__(owner, str(key[3]), value)
         elif key[0] == "function":
             function = found(str(key[1]), str(key[2]))
-            if isinstance(function, types.FunctionType) and getattr(function, str(key[3])) is not value:
-                setattr(function, str(key[3]), value)
+            if isinstance(function, types.FunctionType):
+                _bind_function(function, str(key[3]), value)
     for depth, bound in by_frame.items():
         if not variables.is_module(frames[depth]):
             variables.assign(frames[depth], bound)
+
+
+def _bind_function(function: types.FunctionType, part: str, value: object) -> None:
+    if part == generic.REGISTRY:
+        live = generic.registered(function)
+        if live is not None and isinstance(value, dict):
+            if live is not value:
+                live.clear()
+                live.update(value)
+            generic.forget_lookups(function)
+    elif getattr(function, part) is not value:
+        setattr(function, part, value)
 
 
 def bind_global(frames: Sequence[types.FrameType], module: str, name: str, value: object) -> None:
@@ -141,8 +155,11 @@ def _take_module(roots: dict[RootKey, object], name: str, module: types.ModuleTy
 
 def _take_function(roots: dict[RootKey, object], function: types.FunctionType) -> None:
     """What a function remembers: attributes, and defaults that can change (`def step(x, seen=[])`)."""
+    registered = generic.registered(function)
+    if registered is not None:
+        roots["function", function.__module__, function.__qualname__, generic.REGISTRY] = registered
     for part in _FUNCTION_PARTS:
-        held = getattr(function, part)
+        held = getattr(function, part) if part != "__dict__" or registered is None else None
         values = held.values() if isinstance(held, dict) else held or ()
         if any(type(value) not in _PLAIN or part == "__dict__" for value in values):
             roots["function", function.__module__, function.__qualname__, part] = held

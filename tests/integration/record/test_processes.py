@@ -173,6 +173,38 @@ def test_multiprocessing_children_join(python: Python, project: Path, method: st
     assert done.stderr.count("rearview: run r") == 1
 
 
+RECORDS_AT_IMPORT = """
+import multiprocessing as mp, sys
+import rearview as rv
+
+rv.log("imported", 1)
+
+def work(k):
+    rv.log("x", k)
+
+if __name__ == "__main__":
+    context = mp.get_context(sys.argv[1])
+    if sys.argv[2] == "pool":
+        with context.Pool(2) as pool:
+            pool.map(work, range(4), chunksize=1)
+            pool.close()
+            pool.join()
+    else:
+        for k in range(2):
+            child = context.Process(target=work, args=(k,))
+            child.start()
+            child.join()
+"""
+
+
+@pytest.mark.parametrize(("method", "way"), [("spawn", "process"), ("spawn", "pool"), ("forkserver", "process")])
+def test_a_spawned_child_that_records_while_it_imports_has_its_number(python: Python, project: Path, method: str, way: str) -> None:
+    python(RECORDS_AT_IMPORT, method, way, name="train.py", check=True)
+    run = the_run(project)
+    assert {r.process for r in run.records if r.name == "imported"} == {"0", "0.s1", "0.s2"}
+    assert {r.process for r in run.records if r.name == "x"} <= {"0.s1", "0.s2"}
+
+
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_multiprocessing_under_rearview_run(project: Path, python: Python, method: str) -> None:
     (project / "train.py").write_text(POOLS)

@@ -33,8 +33,15 @@ with rv.checkpointing():
 """
 
 
-def test_bars_around_both_loops(tmp_path: Path) -> None:
-    story = Story(tmp_path, {"train.py": PROGRAM}, env={"REARVIEW_EVERY": "1"})
+OUTSIDE = (
+    PROGRAM.replace('rv.loop("epoch", tqdm(range(4), mininterval=0.0))', 'tqdm(rv.loop("epoch", range(4)), mininterval=0.0)')
+    .replace('rv.loop("step", tqdm(batches(5)))', 'tqdm(rv.loop("step", batches(5)))')
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("program", [PROGRAM, OUTSIDE], ids=["rv.loop(tqdm)", "tqdm(rv.loop)"])
+def test_bars_around_both_loops(tmp_path: Path, program: str) -> None:
+    story = Story(tmp_path, {"train.py": program}, env={"REARVIEW_EVERY": "1"})
     story.record()
     assert "identical" in story.cli("verify", "--yes", "--workers", "2").stdout
     assert "identical" in story.ask("best").stdout

@@ -49,3 +49,15 @@ def test_launches() -> None:
     both = process.launch_of({**slurm, "RANK": "1", "WORLD_SIZE": "8", "MASTER_ADDR": "a", "MASTER_PORT": "1"}, 1)
     assert both is not None
     assert (both.rank, both.world) == (1, 8), "torchrun inside Slurm: the inner launcher counts"
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("SpawnProcess-3", (3,)), ("SpawnPoolWorker-12", (12,)), ("ForkServerProcess-1:2", (1, 2)), ("LokyProcess-4", (4,)),
+        ("worker-7", ()), ("MainProcess", ()), ("SpawnProcess-", ()), ("SpawnProcess-3 (mine)", ()),
+    ],
+)  # fmt: skip
+def test_the_place_that_a_name_tells(name: str, place: tuple[int, ...]) -> None:
+    """A name that a program chose tells nothing."""
+    assert process.place_in(name) == place

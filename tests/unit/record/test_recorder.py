@@ -390,6 +390,36 @@ def test_log_after_the_end_is_nothing(make: Callable[..., Recorder], project: Pa
     assert [r.name for r in the_run(project).records] == ["loss"]
 
 
+def test_a_fact_that_comes_after_the_end_is_no_alarm(
+    make: Callable[..., Recorder], project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The keeper may be in the middle of its round when a run ends."""
+    rec = make()
+    rec.log("loss", 0.5, False)
+    rec.end("finished")
+    rec.fact("inputs", files={})
+    rec.flush()
+    assert not rec.trouble.lost and not rec.trouble.failing
+    assert capsys.readouterr().err == ""
+    read = the_run(project)
+    assert read.values("loss") == [0.5] and read.how == "finished" and not read.fact("inputs")
+
+
+def test_a_fact_that_waits_for_the_disk_is_no_lost_record(make: Callable[..., Recorder], project: Path, disk: FailingDisk) -> None:
+    rec = make()
+    rec.log("loss", 0.5, False)
+    rec.fact("memory", peak_bytes=1)
+    disk.problem = errno.EIO
+    rec.flush()
+    assert disk.failed
+    disk.problem = None
+    disk.clock += 2
+    rec.end("finished")
+    assert rec.trouble.lost == 0
+    read = the_run(project)
+    assert read.fact("memory") and read.fact("end")[0]["lost"] == 0
+
+
 def test_log_inside_the_users_iterator(make: Callable[..., Recorder], project: Path) -> None:
     """What is logged while an item is fetched belongs to the iteration that it begins."""
     rec = make()

@@ -70,5 +70,5 @@ def test_a_handler_that_raises_ends_the_call_it_interrupts(project: Path, monkey
 
 
 def test_a_fault_of_ours_is_said_as_such(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    Trouble(RunId("r1"), tmp_path).fail(struct.error("bad"))
+    Trouble(RunId("r1"), tmp_path).degrade(struct.error("bad"))
     assert "a fault in rearview, please report it: error: bad" in capsys.readouterr().err

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import math
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -13,6 +15,7 @@ import pytest
 from rearview.errors import RestoreRefused
 from rearview.state.capture import capture
 from rearview.state.restore import plan
+from rearview.state.take.objects import named
 from rearview.testing.states import Kept, digests, roots
 
 
@@ -117,6 +120,17 @@ def test_functions_that_have_names_are_named() -> None:
     assert back["c"] is cached
     assert back["m"] is Model.step
     assert back["p"]() == 4
+
+
+def test_functions_of_libraries_written_in_c_are_named() -> None:
+    """torch says of its functions that they belong to a class, and shows them as its own."""
+    torch = pytest.importorskip("torch")
+    functions = {"relu": torch.relu, "gelu": torch.nn.functional.gelu, "sqrt": math.sqrt, "erf": torch.special.erf, "join": os.path.join}
+    kept = taken(acts=functions, act=torch.relu)
+    back = put(kept)
+    assert back["act"] is torch.relu
+    assert all(back["acts"][name] is function for name, function in functions.items())
+    assert named(torch.relu) == ("torch", "relu")
 
 
 def test_methods_stay_with_their_objects() -> None:

@@ -18,6 +18,7 @@ from rearview.testing.states import Kept
 TEXT = '''
 import os
 import json as j
+from functools import singledispatch
 from collections import OrderedDict
 lr = 0.1
 table = {"a": [1]}
@@ -33,6 +34,22 @@ def plain(x=1):
     return x
 
 make = lambda: 3
+
+@singledispatch
+def kind(x):
+    return "any"
+
+@kind.register
+def of_int(x: int):
+    return "int"
+
+@kind.register
+def _(x: str):
+    return "str"
+
+@kind.register
+def _(x: list):
+    return "list"
 
 class Net:
     count = 0
@@ -88,6 +105,7 @@ def test_variables_of_modules_classes_and_functions(program: types.ModuleType, t
     assert {key[2:] for key in roots if key[0] == "class"} == {("Net", "count"), ("Net", "layers"), ("Net.Inner", "depth")}
     assert {key[2:] for key in roots if key[0] == "function"} == {
         ("helper", "__defaults__"), ("helper", "__kwdefaults__"), ("helper", "__dict__"), ("Net.step", "__defaults__"),
+        ("kind", "registry"),
     }  # fmt: skip
     assert not below(scope.roots_of([], {}, tmp_path / "elsewhere"))
 
@@ -146,3 +164,23 @@ def test_what_is_rearviews_own_is_left_out(program: types.ModuleType, tmp_path: 
     program.scope = scope  # type: ignore[attr-defined]
     program.log = rearview.log  # type: ignore[attr-defined]
     assert {"rv", "scope", "log"}.isdisjoint(key[-1] for key in below(scope.roots_of([], {}, tmp_path)))
+
+
+def test_a_generic_function_is_what_is_registered_with_it(program: types.ModuleType, tmp_path: Path) -> None:
+    """Its attributes are views and caches of that."""
+    captured = capture(below(scope.roots_of([], {}, tmp_path)))
+    assert captured.missing == []
+    kept = Kept(captured)
+    view = program.kind.registry
+    program.kind.register(float, lambda x: "float")
+    program.kind.register(int, lambda x: "otherwise")
+    assert [program.kind(x) for x in (1, 1.0, "a", [], {})] == ["otherwise", "float", "str", "list", "any"]
+    scope.bind([], plan(kept.tree, below(scope.roots_of([], {}, tmp_path)), kept).apply())
+    assert [program.kind(x) for x in (1, 1.0, "a", [], {})] == ["int", "any", "str", "list", "any"]
+    assert program.kind.registry is view and set(view) == {object, int, str, list}
+
+
+def test_what_a_program_hangs_on_a_generic_function_is_not_forgotten(program: types.ModuleType, tmp_path: Path) -> None:
+    program.kind.calls = 3
+    roots = below(scope.roots_of([], {}, tmp_path))
+    assert ("function", "program_of_scope", "kind", "__dict__") in roots

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import inspect
 import itertools
 import sys
 import warnings
@@ -18,11 +17,11 @@ from collections import deque
 from types import FrameType, GeneratorType
 from typing import Any
 
+from rearview.state.iterating.bars import is_of_a_bar
+
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 _INDEX_AT, _INNER_AT = object.__basicsize__, object.__basicsize__ + _WORD
 """Where an `enumerate` object keeps its number and what it runs over; proved for each object before it is written to."""
-_BARS = ("tqdm", "rich", "fastprogress", "progressbar")
-"""Libraries whose generators give on each item that they take."""
 _DEEPEST = 8
 
 
@@ -49,7 +48,7 @@ def _bars() -> list[object]:
     frames: set[int] = set()
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_flags & inspect.CO_GENERATOR and str(frame.f_globals.get("__name__")).partition(".")[0] in _BARS:
+        if is_of_a_bar(frame):
             frames.add(id(frame))
         frame = frame.f_back
     return [thing for thing in gc.get_objects() if type(thing) is GeneratorType and id(thing.gi_frame) in frames] if frames else []

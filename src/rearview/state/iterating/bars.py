@@ -1,11 +1,34 @@
-"""Progress bars around what a loop runs over: `tqdm(loader)`. Known by their attributes; nothing is imported."""
+"""Progress bars around what a loop runs over, `tqdm(loader)`, and around a loop, `tqdm(rv.loop(...))`. Known by their attributes and the
+names of their libraries; nothing is imported.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 from rearview.state.iterating import generators, layers
+
+_LIBRARIES = ("tqdm", "rich", "fastprogress", "progressbar")
+"""Their generators give on each item that they take."""
+_COUNTS = {"tqdm": ("n",)}
+"""The variable of such a generator that says how many there were."""
+
+
+def is_of_a_bar(frame: FrameType) -> bool:
+    """Whether a running function is the generator of a progress bar."""
+    return bool(frame.f_code.co_flags & inspect.CO_GENERATOR) and _library(frame) in _LIBRARIES
+
+
+def is_only_shown(frame: FrameType, name: str) -> bool:
+    """Whether a variable is one of a bar around a loop, and about what is shown, and when: no state of the program."""
+    return is_of_a_bar(frame) and name not in _COUNTS.get(_library(frame), ())
+
+
+def _library(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
 
 
 def is_bar(thing: Any) -> bool:

@@ -69,6 +69,9 @@ def take_method(walk: Walk, value: types.MethodType) -> Node:
 
 def take_builtin(walk: Walk, value: types.BuiltinFunctionType) -> Node:
     """A function written in C: by its name, or as a method of the object it belongs to."""
+    name = named(value)
+    if name is not None:
+        return ("ref", walk.slots(name))
     owner: Any = value.__self__
     if owner is None or isinstance(owner, types.ModuleType):
         module = value.__module__ or getattr(owner, "__name__", None)

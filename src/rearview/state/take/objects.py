@@ -71,7 +71,11 @@ def named(value: Any) -> tuple[str, str] | None:
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not (isinstance(module, str) and isinstance(name, str)) or "<locals>" in name or "<lambda>" in name:
         return None
-    return (module, name) if found(module, name) is value else None
+    if found(module, name) is value:
+        return module, name
+    if isinstance(value, types.BuiltinFunctionType) and found(module, value.__name__) is value:
+        return module, value.__name__  # torch says of its functions that they belong to a class, and shows them as its own
+    return None
 
 
 def found(module: str, name: str) -> Any:

@@ -1,0 +1,62 @@
+"""Progress bars around loops, `tqdm(rv.loop(...))`: checkpoints are complete, and a resumed bar goes on counting."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import RunsProgram
+
+PROGRAM = """
+import io, os, random, sys
+import rearview as rv
+
+def tqdm_bar(items):
+    from tqdm import tqdm
+    return tqdm(items, file=shown, mininterval=0.0)
+
+def rich_bar(items):
+    from rich.console import Console
+    from rich.progress import track
+    return track(items, total=len(items), console=Console(file=shown))
+
+def off_bar(items):
+    from tqdm import tqdm
+    return tqdm(items, disable=True)
+
+def main():
+    random.seed(3)
+    total = 0.0
+    with rv.checkpointing():
+        for epoch in bar(rv.loop("epoch", range(6))):
+            for step in bar(rv.loop("step", range(4))):
+                total += random.random()
+                rv.log("total", total)
+            if epoch == 3 and os.environ.get("DIE"):
+                os._exit(9)
+    print(total)
+
+shown = open(os.devnull, "w") if os.environ.get("DIE") else io.StringIO()
+bar = globals()[sys.argv[1] + "_bar"]
+main()
+if sys.argv[1] == "tqdm":
+    outer = [line for line in shown.getvalue().replace("\\n", "\\r").split("\\r") if "/6 " in line]
+    print(outer[-1].split("|")[2].split()[0])
+"""
+
+
+@pytest.mark.parametrize("kind", ["tqdm", "off", "rich"])
+def test_a_bar_around_a_loop_takes_nothing_from_its_checkpoints(project: Path, cli: RunsProgram, kind: str) -> None:
+    pytest.importorskip("rich" if kind == "rich" else "tqdm")
+    (project / "train.py").write_text(PROGRAM)
+    expected = cli("run", "train.py", kind, check=True).stdout
+    died = cli("run", "train.py", kind, env={"REARVIEW_EVERY": "1", "DIE": "1"})
+    assert died.returncode == 9 and "partial" not in died.stderr, died.stderr
+    listed = json.loads(cli("checkpoints", "last", "--json", check=True).stdout)["checkpoints"]
+    assert listed and all(one["complete"] for one in listed)
+    done = cli("resume", "--yes", env={"REARVIEW_EVERY": "1"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == expected  # tqdm's own last word too: 6 of 6, not what was done since
+    assert "each with the same value as before" in done.stderr
