@@ -40,8 +40,11 @@ def code_digest(code: types.CodeType) -> str:
 def take_function(walk: Walk, value: types.FunctionType) -> Node:
     """A function."""
     name = named(value)
-    if name is not None:
-        return ("ref", walk.slots(name))
+    return take_made(walk, value) if name is None else ("ref", walk.slots(name))
+
+
+def take_made(walk: Walk, value: types.FunctionType) -> Node:
+    """A function that its name does not lead to: it has none, or there was another one of that name when the loops began."""
     code = value.__code__
     digest = walk.cache.get(code)
     if digest is None:
