@@ -77,6 +77,22 @@ with rv.checkpointing():
         die(epoch)
 '''
 
+MADE_INSIDE = '''
+random.seed(1)
+def make_model():
+    state = {"w": 0.0}
+    class Model:
+        seen = 0
+        def fit(self, x): state["w"] += x; Model.seen += 1; return state["w"]
+    return Model()
+m = make_model()
+with rv.checkpointing(m=m):
+    for epoch in rv.loop("epoch", range(6)):
+        for step in rv.loop("step", range(3)): m.fit(random.random())
+        rv.log("w", m.fit(0)); rv.log("seen", type(m).seen)
+        die(epoch)
+'''
+
 LOCAL = '''
 def main():
     x = 5
@@ -112,7 +128,7 @@ def both(project: Path, cli: RunsProgram, text: str) -> tuple[list[dict[str, Any
     return whole, newest(cli)
 
 
-PROGRAMS = {"in a function": NAMES, "at the top": TOP}
+PROGRAMS = {"in a function": NAMES, "at the top": TOP, "made inside": MADE_INSIDE}
 
 
 @pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)

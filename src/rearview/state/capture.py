@@ -13,13 +13,13 @@ from types import FunctionType
 
 from rearview.state.buffers import LiveBuffer
 from rearview.state.places import Places
-from rearview.state.take import arrays, functions, modules, objects, overlaps, plain, tensors
+from rearview.state.take import arrays, classes, functions, modules, objects, overlaps, plain, tensors
 from rearview.state.take.walk import Adapter, Missing, Omit, Uncapturable, Walk
 from rearview.state.tree import MADE, NONE, RootKey, Tree
 
 __all__ = ["Adapter", "Captured", "LiveBuffer", "Missing", "Uncapturable", "capture"]
 
-FAMILIES = (tensors, modules, arrays, functions, plain, objects)
+FAMILIES = (classes, tensors, modules, arrays, functions, plain, objects)
 """In the order in which they are asked about a class; the last one takes anything."""
 
 

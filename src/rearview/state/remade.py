@@ -72,12 +72,16 @@ def patched(module: str, namespace: Mapping[str, Any]) -> Iterator[tuple[type, s
     """Methods of the module's classes that are not what the class statement made, `Net.step = faster`: class, name, what is there."""
     for owner in list(namespace.values()):
         if isinstance(owner, type) and owner.__module__ == module:
+            called = owner.__qualname__ + "."
             for name, value in list(vars(owner).items()):
-                if type(value) in _NO_CODE:
-                    continue
-                function = getattr(value, "__func__", value)
-                if isinstance(function, types.FunctionType) and function.__qualname__ != f"{owner.__qualname__}.{name}":
-                    yield owner, name, value
+                kind = type(value)
+                if kind is types.FunctionType:  # most of them
+                    if value.__qualname__ != called + name:
+                        yield owner, name, value
+                elif kind not in _NO_CODE:
+                    function = getattr(value, "__func__", value)
+                    if isinstance(function, types.FunctionType) and function.__qualname__ != called + name:
+                        yield owner, name, value
 
 
 def _as_its_class_made_it(module: str, name: str) -> types.FunctionType | None:

@@ -39,6 +39,7 @@ class Names:
         self._nodes = tree.nodes
         self._codes = list(codes)
         self._found: dict[int, Any] = {}
+        self._hinted: set[int] = set()
         self.problems: dict[int, str] = {}
         self._inside: dict[str, list[dict[str, list[types.CodeType]]]] = {}
 
@@ -55,8 +56,9 @@ class Names:
             if found is not ABSENT:
                 self._found[number] = found
                 return found
-        if getattr(hint, "__module__", None) == module and getattr(hint, "__qualname__", None) == name:
+        if getattr(hint, "__module__", None) == module and getattr(hint, "__qualname__", None) == name and id(hint) not in self._hinted:
             self._found[number] = hint
+            self._hinted.add(id(hint))  # a function that ran twice made two of that name
             return hint
         if "<locals>" in name:
             self.problems[number] = f"{module}.{name} was made inside a function, and no live object has that class"
