@@ -93,6 +93,26 @@ with rv.checkpointing(m=m):
         die(epoch)
 '''
 
+CACHES = '''
+import functools
+random.seed(1)
+@functools.cache
+def drawn(x): return x + random.random()
+class Table:
+    @functools.lru_cache(None)
+    def row(self, k, scale): return k * scale + random.random()
+table = Table()
+@functools.lru_cache(maxsize=10)
+def before(x): return x + random.random()
+def main():
+    before(1)
+    with rv.checkpointing():
+        for epoch in rv.loop("epoch", range(6)):
+            rv.log("a", drawn(epoch % 2)); rv.log("b", table.row(epoch % 3, 2.0)); rv.log("c", before(1) + random.random())
+            die(epoch)
+main()
+'''
+
 LOCAL = '''
 def main():
     x = 5
@@ -128,7 +148,7 @@ def both(project: Path, cli: RunsProgram, text: str) -> tuple[list[dict[str, Any
     return whole, newest(cli)
 
 
-PROGRAMS = {"in a function": NAMES, "at the top": TOP, "made inside": MADE_INSIDE}
+PROGRAMS = {"in a function": NAMES, "at the top": TOP, "made inside": MADE_INSIDE, "caches": CACHES}
 
 
 @pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
@@ -181,3 +201,9 @@ def test_by_itself(python: RunsProgram, cli: RunsProgram) -> None:
     python(text, env=env, check=True)
     run = newest(cli)
     assert [(row["x"], row["f"], row["before"]) for row in rows(cli, run)] == [(True, 1, None), *[(False, 2, 1)] * 5]
+
+
+def test_a_cache_that_cannot_be_filled_again_is_named_before(project: Path, cli: RunsProgram) -> None:
+    both(project, cli, CACHES.replace("before(1) + random.random()", "before(epoch) + random.random()").replace("(None)", "(9)"))
+    lacks = json.loads(cli("resume", "--dry-run", "--json", check=True).stdout)["lacks"]
+    assert [one.split(" ")[0] for one in lacks] == ["Table.row", "before"]

@@ -16,7 +16,7 @@ from typing import Any
 
 from rearview.errors import RestoreRefused
 from rearview.record import firsts
-from rearview.state import bindings, process, remade, scope
+from rearview.state import bindings, caches, process, remade, scope
 from rearview.state import frames as variables
 from rearview.state.take.walk import Lost
 from rearview.state.tree import MADE
@@ -47,6 +47,7 @@ class Scope:
         self._bound_as = {name: _variable_of(value, name, here) for name, value in given.items()}
         self._first = process.now()
         self._began: remade.Began | None = None
+        self._caches: caches.Caches | None = None
         self._bound: set[tuple[int, str]] = set()
         self.exact = False
         """What a state says about names and the process is put back, or the state is refused: in a replay, which has other ways."""
@@ -79,7 +80,8 @@ class Scope:
     def begin(self) -> None:
         """The loops begin, or a state is about to be put back: functions made from now on are none that the code before makes again."""
         if self._began is None:
-            self._began = remade.Began(list(scope.project_modules(self.project)))
+            modules = list(scope.project_modules(self.project))
+            self._began, self._caches = remade.Began(modules), caches.Caches(modules)
             self._bound = self._locals()
 
     def roots(self) -> Roots:
@@ -88,7 +90,9 @@ class Scope:
         modules = list(scope.project_modules(self.project))
         meanings: Roots = dict(bindings.take(frames, self.project, modules))
         made: Roots = {} if self._began is None else dict(self._began.since(modules, self.codes))  # first: others refer to them
-        state = scope.roots_of(frames, self.given(), self.project, modules)
+        state: Roots = dict(scope.roots_of(frames, self.given(), self.project, modules))
+        if self._caches is not None:
+            state.update(self._caches.roots(modules))
         if not variables.CAN_UNBIND:
             made.update({("gone", depth, name): _STAYS for depth, name in sorted(self._bound - self._locals())})
         return {**made, **state, **meanings, process.KEY: process.changed(self._first)}

@@ -157,7 +157,7 @@ def decide(kind: type) -> Taker | None:
 
 
 def take_lru(walk: Walk, value: Any) -> Node:
-    """A cached function: what it has cached is not kept (a cache changes how fast an answer comes, not the answer)."""
+    """A cached function by its name: its answers are kept beside it (`state/caches`)."""
     name = named(value)
     if name is None:
         raise Uncapturable("a cached function that is not at the top of its module")
