@@ -113,6 +113,19 @@ def main():
 main()
 '''
 
+AT_THE_TOP = '''
+import helper
+numbers = (n * n for n in range(100))
+pairs = ((a, b) for a in range(10) for b in range(a))
+mapped = map(lambda n: n + 1, range(100))
+def main():
+    with rv.checkpointing():
+        for epoch in rv.loop("epoch", range(6)):
+            rv.log("n", next(numbers)); rv.log("p", str(next(pairs))); rv.log("h", next(helper.words)); rv.log("m", next(mapped))
+            die(epoch)
+main()
+'''
+
 LOCAL = '''
 def main():
     x = 5
@@ -140,6 +153,7 @@ def newest(cli: RunsProgram) -> str:
 def both(project: Path, cli: RunsProgram, text: str) -> tuple[list[dict[str, Any]], str]:
     """A program left alone, and killed: the table of the first, the run of the second."""
     (project / "train.py").write_text(HEAD + text)
+    (project / "helper.py").write_text("words = (word + '!' for word in 'a b c d e f g h'.split())\n")
     env = {"REARVIEW_EVERY": "1"}
     cli("run", "train.py", env=env, check=True)
     whole = rows(cli, newest(cli))
@@ -148,7 +162,7 @@ def both(project: Path, cli: RunsProgram, text: str) -> tuple[list[dict[str, Any
     return whole, newest(cli)
 
 
-PROGRAMS = {"in a function": NAMES, "at the top": TOP, "made inside": MADE_INSIDE, "caches": CACHES}
+PROGRAMS = {"in a function": NAMES, "at the top": TOP, "made inside": MADE_INSIDE, "caches": CACHES, "generators": AT_THE_TOP}
 
 
 @pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
