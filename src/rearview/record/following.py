@@ -53,6 +53,7 @@ class Following:
         """Spent on checkpoints in this iteration."""
         self._nested_s = 0.0
         """Spent in the nested block that was kept, or could have been."""
+        scope.begin()
         keeping.main_begins(scope, self.period)
         self._began_with = streams.take()
         """The random streams at the beginning of the iteration: what runs in it before a place inside draws the same again."""

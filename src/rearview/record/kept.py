@@ -45,10 +45,11 @@ class Held:
         """The state, in place, but for the random streams: they come last."""
         frames = scope.frames()
         beside = self._beside()
-        scope.check(self._tree.roots, beside)
-        values = self.restore(scope.roots(), [frame.f_code for frame in frames], len(frames))
+        left = scope.check(self._tree.roots, beside)
+        values = self.restore(scope.roots(), scope.codes(), len(frames), without=(trees.MADE,) if scope.edited else ())
         scope.bind(values)
         scope.settle(self._tree.roots, beside)
+        self._inexact(left)
         return values
 
     def _beside(self) -> Beside:
@@ -56,11 +57,12 @@ class Held:
         roots, read = self._tree.roots, self._reader
         meanings = {key: look(self._tree, key, read) for key in roots if key[0] == bindings.KIND}
         changed = look(self._tree, process.KEY, read) if process.KEY in roots else None
-        return Beside(meanings, changed)
+        lost = [key for key, number in roots.items() if self._tree.nodes[number][0] == "live"]
+        return Beside(meanings, changed, lost)
 
-    def restore(self, live: Roots, codes: Sequence[CodeType] = (), frames: int = 0) -> dict[Any, object]:
-        """The same for roots at hand. Variables of functions that are not running (yet) are left out."""
-        ours = ("position", "stream", *trees.BESIDE)
+    def restore(self, live: Roots, codes: Sequence[CodeType] = (), frames: int = 0, without: Sequence[str] = ()) -> dict[Any, object]:
+        """The same for roots at hand. Variables of functions that are not running (yet) are left out, and kinds `without` which it goes."""
+        ours = ("position", "stream", *trees.BESIDE, *without)
         keys = [key for key in self._tree.roots if key[0] not in ours and not (key[0] == "local" and int(key[1]) >= frames)]
         iterators = positions.Iterators()
         values = restore.plan(self._tree, live, self._reader, adapters=[iterators], codes=codes, only=keys).apply()

@@ -46,6 +46,7 @@ class Reach:
         self.manifest = manifest
         self._kept = Kept(self._store, manifest, self._say_inexact)
         self._sources: dict[int, Any] = {}
+        self._said: set[str] = set()
         self._gone_through: list[Node] = []
         """Loops outside `checkpointing` that had ended: they are run again, and nothing in them is recorded again."""
         self._began = time.perf_counter()
@@ -74,6 +75,8 @@ class Reach:
 
     def arrive(self, loop: LoopIterator, node: Node, within: Checkpointing | None) -> None:
         """A loop is about to begin: skip it, go to where it was, or be there."""
+        if within is not None and self._shake.is_new_run and not within.scope.exact:
+            within.scope.edited = True
         source = self._sources.pop(id(loop), None)
         if not self._recorder.reaching or source is None:
             return
@@ -236,6 +239,9 @@ class Reach:
     def _say_inexact(self, sentences: Sequence[str]) -> None:
         self._refuse_inexact(sentences)
         for sentence in sentences:
+            if sentence in self._said:  # a state may be put back twice on the way
+                continue
+            self._said.add(sentence)
             say(f"run {self._recorder.run} may not go on exactly as it was: {sentence}")
 
     def _count(self, node: Node) -> None:

@@ -10,13 +10,14 @@ import importlib
 import sys
 import types
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rearview.state import frames as variables
-from rearview.state import scope
+from rearview.state import remade, scope
 from rearview.state.take.objects import found, named
-from rearview.state.tree import BESIDE, RootKey
+from rearview.state.tree import BESIDE, MADE, RootKey
 
 KIND = BESIDE[0]
 Meanings = Mapping[RootKey, Mapping[str, str]]
@@ -25,7 +26,6 @@ _MODULE = "module "
 _NOWHERE = "? "
 _CODE = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 _MADE = (type, types.FunctionType)
-_NO_CODE = (str, int, float, bool, type(None), tuple, list, dict, types.GetSetDescriptorType)
 
 
 def take(frames: Sequence[types.FrameType], project: Path, modules: scope.Modules | None = None) -> dict[RootKey, dict[str, str]]:
@@ -53,8 +53,7 @@ def _namespaces(frames: Sequence[types.FrameType], modules: scope.Modules) -> It
 
 def _made_here(module: str | int, name: str, value: Any) -> str | None:
     """The meaning of most names: what the module made under that name."""
-    own = type(value) in _MADE and value.__module__ == module and value.__qualname__ == name
-    return f"{module}:{name}" if own else None
+    return f"{module}:{name}" if type(value) in _MADE and remade.is_own(module, name, value) else None
 
 
 def _text(value: Any) -> str | None:
@@ -70,34 +69,58 @@ def _text(value: Any) -> str | None:
 
 
 def _patched(module: str, namespace: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Methods of the module's classes that are not what the class statement made: `Net.step = faster`."""
-    for owner in list(namespace.values()):
-        if isinstance(owner, type) and owner.__module__ == module:
-            for name, value in list(vars(owner).items()):
-                if type(value) in _NO_CODE:
-                    continue
-                function = getattr(value, "__func__", value)
-                if isinstance(function, types.FunctionType) and function.__qualname__ != f"{owner.__qualname__}.{name}":
-                    called = named(function) if function is value else None
-                    yield f"{owner.__qualname__}.{name}", f"{called[0]}:{called[1]}" if called else f"{_NOWHERE}{function.__qualname__}"
+    for owner, name, value in remade.patched(module, namespace):
+        called = named(value) if isinstance(value, types.FunctionType) else None
+        function = getattr(value, "__func__", value)
+        yield f"{owner.__qualname__}.{name}", f"{called[0]}:{called[1]}" if called else f"{_NOWHERE}{function.__qualname__}"
 
 
-def problems(frames: Sequence[types.FrameType], project: Path, wanted: Meanings) -> list[str]:
-    """Names that cannot be given their meaning, a sentence each; nothing is bound yet."""
-    now = take(frames, project)
-    said = []
-    for _, name, text in _differing(now, wanted):
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What names are to stand for, and which of them a state has functions of its own for (`remade`)."""
+
+    meanings: Meanings
+    made: Collection[RootKey] = ()
+    """("made", module, name): restored with the state."""
+    lost: Collection[RootKey] = ()
+    """The same, of which the state has nothing."""
+
+    def has(self, module: str | int, name: str) -> bool:
+        """Whether that name is not for this module to bind."""
+        return (MADE, module, name) in self.made or (MADE, module, name) in self.lost
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A name that cannot be given its meaning."""
+
+    sentence: str
+    named_before: bool
+    """Whether the checkpoint said so when it was taken; else it is news."""
+
+
+def problems(frames: Sequence[types.FrameType], project: Path, wanted: Wanted) -> list[Problem]:
+    """Names that cannot be given their meaning; nothing is bound yet."""
+    said = [Problem(f"{key[2]} was made after the loops began, and is not in the state", True) for key in wanted.lost]
+    for _, name, text in _differing(take(frames, project), wanted):
+        module, _, called = text.partition(":")
+        if (MADE, module, called) in wanted.made:
+            continue  # it is there once the state is
         try:
             _resolved(text)
         except Exception as problem:  # noqa: BLE001 (importing runs code of the user's)
-            said.append(f"{name} stood for {text.removeprefix(_MODULE)}, which is not there ({type(problem).__name__}: {problem})")
+            before = text.startswith(_NOWHERE) or (MADE, module, called) in wanted.lost
+            said.append(Problem(f"{name} stood for {_shown(text)}, which is not there ({type(problem).__name__}: {problem})", before))
     return said
 
 
-def put_back(frames: Sequence[types.FrameType], project: Path, wanted: Meanings) -> None:
-    """Let names mean what they did."""
+def put_back(frames: Sequence[types.FrameType], project: Path, wanted: Wanted) -> None:
+    """Let names mean what they did, where that is there."""
     for key, name, text in _differing(take(frames, project), wanted):
-        value = _resolved(text)
+        try:
+            value = _resolved(text)
+        except Exception:  # noqa: BLE001 (one of the `problems`; whoever goes on all the same has said so)
+            continue
         if isinstance(key[1], int):
             if key[1] < len(frames):
                 variables.assign(frames[key[1]], {name: value})
@@ -108,14 +131,29 @@ def put_back(frames: Sequence[types.FrameType], project: Path, wanted: Meanings)
             scope.bind_global(frames, str(key[1]), name, value)
 
 
-def _differing(now: Meanings, wanted: Meanings) -> Iterator[tuple[RootKey, str, str]]:
+def differences(frames: Sequence[types.FrameType], project: Path, wanted: Wanted) -> list[str]:
+    """Names that mean something else now, a sentence each: in code that was edited, they mean what it says."""
+    now = take(frames, project)
+    said = []
+    for key, name, text in _differing(now, wanted):
+        means = now.get(key, {}).get(name)
+        said.append(f"{name} stood for {_shown(text)}, and " + ("is left unbound" if means is None else f"stays {_shown(means)}"))
+    made = sorted((*wanted.made, *wanted.lost), key=str)
+    return said + [f"{key[2]} was made after the loops began, and is left as the code has it now" for key in made]
+
+
+def _shown(text: str) -> str:
+    return text.removeprefix(_MODULE).removeprefix(_NOWHERE)
+
+
+def _differing(now: Meanings, wanted: Wanted) -> Iterator[tuple[RootKey, str, str]]:
     """What is to be bound. A method that was as its class made it, and is not now, cannot be: that function is nowhere any more."""
-    for key, meant in wanted.items():
+    for key, meant in wanted.meanings.items():
         have = now.get(key, {})
         for name, text in meant.items():
-            if have.get(name) != text:
+            if have.get(name) != text and not wanted.has(key[1], name):
                 yield key, name, text
-        yield from ((key, name, _NOWHERE + name) for name in have if "." in name and name not in meant)
+        yield from ((key, name, _NOWHERE + name) for name in have if "." in name and name not in meant and not wanted.has(key[1], name))
 
 
 def _resolved(text: str) -> Any:
@@ -137,7 +175,7 @@ def _resolved(text: str) -> Any:
 
 
 def gone(
-    frames: Sequence[types.FrameType], project: Path, recorded: Mapping[RootKey, object], wanted: Meanings, deleted: Collection[str]
+    frames: Sequence[types.FrameType], project: Path, recorded: Collection[RootKey], wanted: Meanings, deleted: Collection[str]
 ) -> list[RootKey]:
     """Variables that are bound now, were not then, and that the program deletes somewhere."""
     if not deleted:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 
 from rearview.state.buffers import LiveBuffer
 from rearview.state.places import Places
-from rearview.state.take import arrays, functions, modules, objects, overlaps, plain, tensors
+from rearview.state.take import arrays, classes, functions, modules, objects, overlaps, plain, tensors
 from rearview.state.take.walk import Adapter, Missing, Omit, Uncapturable, Walk
-from rearview.state.tree import NONE, RootKey, Tree
+from rearview.state.tree import MADE, NONE, RootKey, Tree
 
 __all__ = ["Adapter", "Captured", "LiveBuffer", "Missing", "Uncapturable", "capture"]
 
-FAMILIES = (tensors, modules, arrays, functions, plain, objects)
+FAMILIES = (classes, tensors, modules, arrays, functions, plain, objects)
 """In the order in which they are asked about a class; the last one takes anything."""
 
 
@@ -55,7 +56,8 @@ def capture(roots: Mapping[RootKey, object], *, adapters: Sequence[Adapter] = ()
             walk = Walk(FAMILIES, adapters, omit)
             objects.take_names(walk)
             for key, value in roots.items():
-                walk.root(key, value)
+                made = key[0] == MADE and type(value) is FunctionType
+                walk.root(key, value, functions.take_made if made else None)
             overlaps.merge(walk)
     finally:
         if collecting:

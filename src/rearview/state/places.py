@@ -9,7 +9,7 @@ from rearview.state.tree import NONE, Node, RootKey
 _MODULE_PARTS = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")
 _SKIPPED = {"list": 2, "tuple": 2, "set": 2, "frozenset": 2, "deque": 3, "npobjects": 6}
 """How many numbers of a payload come before the items."""
-_PAIRS = {"dict": 2, "defaultdict": 3, "attrs": 1, "obj": 2, "extra": 1}
+_PAIRS = {"dict": 2, "defaultdict": 3, "attrs": 1, "obj": 2, "extra": 1, "ref": 2}
 _LONG = 64
 _DEEPEST = 200
 
@@ -72,7 +72,7 @@ class Places:
 
     def _key(self, kind: str, key: int, level: int) -> str:
         key_kind, value = self._nodes[key]
-        if kind in ("attrs", "obj", "extra"):
+        if kind in ("attrs", "obj", "extra", "ref"):
             return f".{value}"
         if key_kind in ("str", "int", "bigint", "float", "bytes"):
             return f"[{value!r}]"

@@ -160,7 +160,12 @@ class Plan:
 
     def fits(self, live: Any, number: int, plain: type) -> bool:
         """Whether a live object has just the recorded class (NONE: the plain type)."""
-        return type(live) is (plain if number == NONE else self.names.of(number, type(live)))
+        if number == NONE:
+            return type(live) is plain
+        fits = type(live) is self.names.of(number, type(live))
+        if fits and number not in self.pairs:  # it may hold something itself
+            self._queue.append((number, type(live)))
+        return fits
 
     def plain(self, number: int) -> Any:
         """The value of an atom, or of a tuple of atoms, or of a name; ABSENT for anything else."""
@@ -264,6 +269,9 @@ class Job:
                 begun.add(number)
                 if kind == "ref":
                     made[number] = self.named(number)
+                    if len(payload) > 2:  # a class that holds something
+                        stack.append((number, 2))
+                        stack.extend((child, 0) for child in reversed(payload) if made[child] is NOT_YET)
                     continue
                 stack.append((number, 1))
                 stack.extend((child, 0) for child in reversed(KINDS[kind].early(payload)) if made[child] is NOT_YET)

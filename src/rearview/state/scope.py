@@ -10,7 +10,6 @@ import functools
 import os
 import re
 import sys
-import sysconfig
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +18,9 @@ from typing import Any
 from rearview.state import frames as variables
 from rearview.state import generic
 from rearview.state.iterating.bars import is_only_shown
-from rearview.state.take.objects import found, named
+from rearview.state.take.classes import has_a_name, is_data
+from rearview.state.take.objects import found
+from rearview.state.take.owners import installed
 from rearview.state.take.walk import identity
 from rearview.state.tree import RootKey
 
@@ -28,10 +29,6 @@ _NOTEBOOK = frozenset("In Out get_ipython exit quit open _dh _ih _oh _ __ ___ _i
 _FUNCTION_PARTS = ("__defaults__", "__kwdefaults__", "__dict__")
 _PLAIN = (int, float, str, bool, bytes, complex, type(None), type)
 _NOTEBOOK_HISTORY = re.compile(r"_i?\d+")
-_CODE = (
-    types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType,
-    types.MemberDescriptorType, staticmethod, classmethod, property,
-)  # fmt: skip
 
 
 Modules = Sequence[tuple[str, types.ModuleType]]
@@ -48,7 +45,7 @@ def roots_of(
     for depth, frame in enumerate(frames):
         if not variables.is_module(frame):
             for name, value in variables.variables(frame).items():
-                if not _left_out(value) and not is_only_shown(frame, name):
+                if not has_a_name(value) and not is_only_shown(frame, name):
                     roots["local", depth, name] = value
     for name, module in project_modules(project) if modules is None else modules:
         _take_module(roots, name, module)
@@ -135,12 +132,7 @@ def _is_of(project: str, file: str) -> bool:
     if f"{os.sep}site-packages{os.sep}" in file:
         return False
     file = os.path.realpath(file)
-    return file.startswith(os.path.realpath(project) + os.sep) and not file.startswith(_installed())
-
-
-@functools.cache
-def _installed() -> tuple[str, ...]:
-    return tuple({os.path.realpath(path) + os.sep for path in sysconfig.get_paths().values()})
+    return file.startswith(os.path.realpath(project) + os.sep) and not file.startswith(installed())
 
 
 def _take_module(roots: dict[RootKey, object], name: str, module: types.ModuleType) -> None:
@@ -167,7 +159,7 @@ def _take_function(roots: dict[RootKey, object], function: types.FunctionType) -
 
 def _take_variables(roots: dict[RootKey, object], module: str, namespace: Mapping[str, Any]) -> None:
     for name, value in list(namespace.items()):
-        if is_variable(name, namespace) and not _left_out(value):
+        if is_variable(name, namespace) and not has_a_name(value):
             roots["global", module, name] = value
 
 
@@ -186,28 +178,9 @@ def _take_class(roots: dict[RootKey, object], module: str, owner: type, seen: se
     for name, value in list(vars(owner).items()):
         if isinstance(value, type) and value.__module__ == module and value.__qualname__.startswith(owner.__qualname__ + "."):
             _take_class(roots, module, value, seen)
-        elif _is_data(name, value):
+        elif is_data(name, value):
             roots["class", module, owner.__qualname__, name] = value
         else:
             function = getattr(value, "__func__", value)
             if isinstance(function, types.FunctionType) and function.__module__ == module:
                 _take_function(roots, function)
-
-
-def _is_data(name: str, value: Any) -> bool:
-    if (name.startswith("__") and name.endswith("__")) or name in ("_abc_impl", "_member_map_", "_member_names_", "_value2member_map_"):
-        return False
-    if isinstance(value, _CODE) or hasattr(type(value), "__get__") or _left_out(value):
-        return False
-    return not (hasattr(value, "_name_") and hasattr(value, "_value_"))  # members of an enum
-
-
-def _left_out(value: Any) -> bool:
-    """Modules, what can be imported by name, and what is rearview's."""
-    kind = type(value)
-    if kind is types.ModuleType or issubclass(kind, types.ModuleType):
-        return True
-    module = value.__module__ if isinstance(value, (type, types.FunctionType)) else kind.__module__
-    if isinstance(module, str) and module.partition(".")[0] == OURS and not module.startswith(f"{OURS}.testing"):
-        return True
-    return isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)) and named(value) is not None

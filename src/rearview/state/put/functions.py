@@ -30,7 +30,8 @@ class Function(Kind):
         cells = payload[_CELLS_AT:]
         if type(live) is not types.FunctionType:
             return None
-        if not plan.names.same_code(live.__code__, plan.plain(payload[1]), plan.plain(payload[3]), len(cells)):
+        module, name, line, digest = (plan.plain(number) for number in payload[:4])
+        if not plan.names.same_code(live.__code__, str(module), name, line, digest, len(cells)):
             return None
         own = [live.__defaults__, live.__kwdefaults__, live.__dict__ if payload[9] != NONE else None]
         pairs = [(number, value) for number, value in zip(payload[7:10], own, strict=True) if value is not None]

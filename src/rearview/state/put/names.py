@@ -7,6 +7,7 @@ recognised at the live objects, the code of a function in the code around it.
 from __future__ import annotations
 
 import importlib
+import linecache
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -38,8 +39,9 @@ class Names:
         self._nodes = tree.nodes
         self._codes = list(codes)
         self._found: dict[int, Any] = {}
+        self._hinted: set[int] = set()
         self.problems: dict[int, str] = {}
-        self._inside: dict[str, dict[str, list[types.CodeType]]] = {}
+        self._inside: dict[str, list[dict[str, list[types.CodeType]]]] = {}
 
     def of(self, number: int, hint: Any = None) -> Any:
         """What a `ref` node names; ABSENT if it is not there. `hint` may be it, if it can be found in no module."""
@@ -54,8 +56,9 @@ class Names:
             if found is not ABSENT:
                 self._found[number] = found
                 return found
-        if getattr(hint, "__module__", None) == module and getattr(hint, "__qualname__", None) == name:
+        if getattr(hint, "__module__", None) == module and getattr(hint, "__qualname__", None) == name and id(hint) not in self._hinted:
             self._found[number] = hint
+            self._hinted.add(id(hint))  # a function that ran twice made two of that name
             return hint
         if "<locals>" in name:
             self.problems[number] = f"{module}.{name} was made inside a function, and no live object has that class"
@@ -96,32 +99,71 @@ class Names:
 
     # Code
 
-    def same_code(self, live: types.CodeType, name: str, digest: str, cells: int) -> bool:
-        """Whether a live function can take what a recorded one held: the same place in the source, closing over as many things."""
-        return live.co_qualname == name and len(live.co_freevars) == cells
+    def same_code(self, live: types.CodeType, module: str, name: str, line: int, digest: str, cells: int) -> bool:
+        """Whether a live function can take what a recorded one held: the same place in the source, closing over as many things.
+
+        Where several are called so, another one may be meant: what a `def` further down makes.
+        """
+        if live.co_qualname != name or len(live.co_freevars) != cells:
+            return False
+        if code_digest(live) == digest:
+            return True
+        others = [code for code in self._named(module, name, cells)[0] if code is not live]
+        if any(code_digest(code) == digest for code in others):
+            return False
+        return live.co_firstlineno == line or all(code.co_firstlineno != line for code in others)
 
     def code(self, module: str, name: str, line: int, digest: str, cells: int) -> types.CodeType | None:
         """The code of a recorded function: the very same if it is there, else the one function of that name."""
-        if module not in self._inside:
-            self._inside[module] = self._search(module)
-        candidates = [code for code in self._inside[module].get(name, ()) if len(code.co_freevars) == cells]
-        same = [code for code in candidates if code_digest(code) == digest]
+        there, in_source = self._named(module, name, cells)
+        same = [code for code in there if code_digest(code) == digest]
+        one = there[0] if len(there) == 1 else None
+        if not same:  # what runs may be marked where its source is not: the same place is the same function
+            taken = None if one is None else one.co_firstlineno
+            same = [code for code in in_source if code.co_firstlineno != taken and code_digest(code) == digest]
         if same:
             return min(same, key=lambda code: abs(code.co_firstlineno - line))
-        return candidates[0] if len(candidates) == 1 else None
+        return in_source[0] if not there and len(in_source) == 1 else one
 
-    def _search(self, module: str) -> dict[str, list[types.CodeType]]:
-        found: dict[str, list[types.CodeType]] = {}
-        seen: set[int] = set()
-        pending = [*self._codes, *_codes_of(sys.modules.get(module))]
-        while pending:
-            code = pending.pop()
-            if id(code) in seen:
-                continue
-            seen.add(id(code))
-            found.setdefault(code.co_qualname, []).append(code)
-            pending.extend(const for const in code.co_consts if isinstance(const, types.CodeType))
-        return found
+    def _named(self, module: str, name: str, cells: int) -> list[list[types.CodeType]]:
+        """The functions of a module that are called so: those that are there, and those that its source has."""
+        if module not in self._inside:
+            here = sys.modules.get(module)
+            self._inside[module] = [_inside([*self._codes, *_codes_of(here)]), _inside(_source_of(here))]
+        return [[code for code in part.get(name, ()) if len(code.co_freevars) == cells] for part in self._inside[module]]
+
+
+def is_in(code: types.CodeType, codes: Iterable[types.CodeType], module: str, *, also_live: bool) -> bool:
+    """Whether the code of a function can be had again: of code that runs, of its module's source, or of what the module has now."""
+    here = sys.modules.get(module)
+    digest = code_digest(code)
+    live = _codes_of(here) if also_live else ()
+    return any(code_digest(one) == digest for one in _inside([*codes, *live, *_source_of(here)]).get(code.co_qualname, ()))
+
+
+def _inside(codes: Iterable[types.CodeType]) -> dict[str, list[types.CodeType]]:
+    """The code of functions by their names, with all that are made in them."""
+    found: dict[str, list[types.CodeType]] = {}
+    seen: set[int] = set()
+    pending = list(codes)
+    while pending:
+        code = pending.pop()
+        if id(code) in seen:
+            continue
+        seen.add(id(code))
+        found.setdefault(code.co_qualname, []).append(code)
+        pending.extend(const for const in code.co_consts if isinstance(const, types.CodeType))
+    return found
+
+
+def _source_of(module: Any) -> list[types.CodeType]:
+    """A module's own code, made again of its source: nothing keeps it when the module has been imported."""
+    file = vars(module).get("__file__") if module is not None else None
+    lines = linecache.getlines(file) if isinstance(file, str) else []
+    try:
+        return [compile("".join(lines), file, "exec", dont_inherit=True)] if file and lines else []
+    except (SyntaxError, ValueError, RecursionError):
+        return []  # compiled only, or no Python
 
 
 def _codes_of(module: Any) -> Iterator[types.CodeType]:

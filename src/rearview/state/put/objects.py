@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 from rearview.state.put.containers import fill_dict
 from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs
 from rearview.state.put.modules import become, becomes, begin, complete
+from rearview.state.take import classes
 from rearview.state.take.attributes import own_dict, slot_members
 from rearview.state.take.objects import reduced
 from rearview.state.tree import NONE, NOTHING
 
 if TYPE_CHECKING:
     from rearview.state.restore import Job, Plan
+
+_NAME = 2
+"""Module and qualified name."""
 
 
 def match_attributes(plan: Plan, payload: Any, live: Any) -> Pairs:
@@ -204,12 +208,18 @@ def put_state(made: Any, state: Any, setter: Any) -> None:
 
 
 class Reference(Kind):
-    """A class, function or other object by its name."""
+    """A class, function or other object by its name; behind it, of a class made inside a function, what it holds."""
 
     shared = True
 
     def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
-        return ()
+        if len(payload) == _NAME:
+            return ()
+        if not isinstance(live, type) or (live.__module__, live.__qualname__) != (plan.plain(payload[0]), plan.plain(payload[1])):
+            return None
+        have = dict(classes.held_by(live))
+        labels = [plan.plain(number) for number in payload[_NAME::2]]
+        return [(number, have[label]) for label, number in zip(labels, payload[_NAME + 1 :: 2], strict=True) if label in have]
 
     def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
         return plan.names.problems.get(number) if plan.names.of(number, live) is ABSENT else None
@@ -219,6 +229,17 @@ class Reference(Kind):
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
         raise AssertionError("names are found before anything is made")
+
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
+        if len(payload) == _NAME:
+            return
+        then = {job.made[label]: job.made[number] for label, number in zip(payload[_NAME::2], payload[_NAME + 1 :: 2], strict=True)}
+        for label, held in list(classes.held_by(made)):
+            if label not in then and classes.is_data(label, held):
+                type.__delattr__(made, label)
+        for label, value in then.items():
+            if value is not ABSENT and not label.startswith(classes.BASE):
+                classes.put(made, label, value)
 
 
 class Module(Kind):

@@ -10,7 +10,7 @@ from typing import Any
 from rearview.state.take.walk import Taker, Uncapturable, Walk
 from rearview.state.tree import NONE, NOTHING, Node
 
-_DICT_OF = type.__dict__["__dict__"].__get__  # a class's own namespace, whatever its metaclass says
+DICT_OF = type.__dict__["__dict__"].__get__  # a class's own namespace, whatever its metaclass says
 
 UNSET = object()
 
@@ -19,7 +19,7 @@ def slot_members(kind: type) -> list[tuple[str, Any]]:
     """The slots of a class and its bases, by the name the class knows them by (mangled where it is private)."""
     members: dict[str, Any] = {}
     for base in kind.__mro__:
-        namespace = _DICT_OF(base)
+        namespace = DICT_OF(base)
         if "__slots__" in namespace:
             for name, member in namespace.items():
                 if isinstance(member, types.MemberDescriptorType):

@@ -40,8 +40,11 @@ def code_digest(code: types.CodeType) -> str:
 def take_function(walk: Walk, value: types.FunctionType) -> Node:
     """A function."""
     name = named(value)
-    if name is not None:
-        return ("ref", walk.slots(name))
+    return take_made(walk, value) if name is None else ("ref", walk.slots(name))
+
+
+def take_made(walk: Walk, value: types.FunctionType) -> Node:
+    """A function that its name does not lead to: it has none, or there was another one of that name when the loops began."""
     code = value.__code__
     digest = walk.cache.get(code)
     if digest is None:
@@ -157,7 +160,7 @@ def decide(kind: type) -> Taker | None:
 
 
 def take_lru(walk: Walk, value: Any) -> Node:
-    """A cached function: what it has cached is not kept (a cache changes how fast an answer comes, not the answer)."""
+    """A cached function by its name: its answers are kept beside it (`state/caches`)."""
     name = named(value)
     if name is None:
         raise Uncapturable("a cached function that is not at the top of its module")

@@ -102,11 +102,6 @@ def take_names(walk: Walk) -> None:
             walk.keep.append(value)
 
 
-def take_class(walk: Walk, value: type) -> Node:
-    """A class, by its name; one made inside a function is found again through the live objects."""
-    return ("ref", [walk.slot(value.__module__), walk.slot(value.__qualname__)])
-
-
 def take_object(walk: Walk, value: Any) -> Node:
     """An object that is its attributes."""
     at_work = walk.at_work
@@ -197,13 +192,11 @@ def _kept_live(why: str) -> Taker:
 def takers() -> dict[type, Taker]:
     """Who takes exactly these types."""
     locks: dict[type, Taker] = {type(threading.Lock()): _take_lock, type(threading.RLock()): _take_lock}
-    return {types.ModuleType: take_module, type: take_class, **locks, **{kind: _kept_live(why) for kind, why in _BUILT_IN.items()}}
+    return {types.ModuleType: take_module, **locks, **{kind: _kept_live(why) for kind, why in _BUILT_IN.items()}}
 
 
 def decide(kind: type) -> Taker:
     """How objects of a class are taken."""
-    if issubclass(kind, type):
-        return take_class
     if issubclass(kind, types.ModuleType):
         return take_module
     for base in kind.__mro__:

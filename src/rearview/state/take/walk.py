@@ -36,6 +36,14 @@ class Uncapturable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Lost:
+    """Stands at a root for what no state can hold, and says why."""
+
+    value: object
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Missing:
     """Something that a state does not hold; it stays what it is in the live program."""
 
@@ -244,12 +252,17 @@ class Walk:
         where = self.where(self.at)
         return [(key, _LEFT_OUT if self.omit(where + label(key), value) else value) for key, value in items]
 
-    def root(self, key: RootKey, value: object) -> None:
-        """Take a root and everything that it reaches."""
+    def root(self, key: RootKey, value: object, taker: Taker | None = None) -> None:
+        """Take a root and everything that it reaches. `taker`: for one that is not taken as its type says."""
         self.at = NONE
         if self.omit is not None and self.omit(root_text(key), value):
             value = _LEFT_OUT
-        self.tree.roots[key] = self.slot(value)
+        if isinstance(value, Lost):
+            kind = type_name(value.value)
+            self.missing.append(Missing(root_text(key), kind, value.why))
+            self.tree.roots[key] = self.add(("live", [self.slot(kind), self.slot(value.why), NONE]))
+        else:
+            self.tree.roots[key] = self.slot(value) if taker is None else self.slot_as(value, taker)
         self.drain()
 
     def drain(self) -> None:
