@@ -12,13 +12,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rearview.instrument.admissible import Admissible, switches_mode
-from rearview.instrument.calls import Calls, bodies, calls_of, first_line, last_line, name_given, parse, statements
+from rearview.instrument.calls import Calls, bodies, calls_of, first_line, heads, last_line, name_given, parse, statements
+from rearview.instrument.companions import Companions, Path, concerns
 from rearview.instrument.matching import Difference, Matching, Run
 from rearview.instrument.modules import Modules, only_definitions, reachable
 from rearview.instrument.pieces import only_lines, only_name, pieces_of, without
 from rearview.instrument.place_at import lines_of
 from rearview.instrument.scopes import bound_by, root, used
 
+_AGAIN = (ast.For, ast.AsyncFor, ast.While, ast.FunctionDef, ast.AsyncFunctionDef)
+"""What is in these may run again: what is behind a log comes before its next time."""
 Place = tuple[int, int, int, int]
 """Line, column, end line, end column."""
 
@@ -76,6 +79,9 @@ class Changed:
     file: str = ""
     unreadable: bool = False
     """The file as it is now is no Python."""
+    spoiled: Mapping[str | None, str] | None = None
+    """Nothing but additions: by the names of logs that were added, what was added next to them and changes what they read. A log cannot be
+    taken without it, and it cannot be taken. None if something else was changed."""
 
     def __str__(self) -> str:
         return f"{self.file + ' ' if self.file else ''}line {self.line}: {self.why}"
@@ -156,17 +162,59 @@ def _runs(
         return Changed(problem.why, problem.line, file)
     except RecursionError:
         return Changed("its statements are nested too deeply to be compared", 1, file)
-    for run in matching.runs:
-        for statement in run.statements:
-            refused = admissible.refuses(statement, run.scope)
-            if refused:
-                line, why = refused
-                return Changed(f"`{_short(statement)}` was added: {why}", line, file)
-    for run in matching.runs:
-        alone = next(filter(switches_mode, run.statements), None)
-        if alone is not None and not any(_logs_of(one, calls) for one, _ in _with_around(run)):
-            return Changed(f"`{_short(alone)}` was added: it does something else than log, and may change the run", alone.lineno, file)
-    return matching.runs
+    refused = next(filter(None, (_refused(run, admissible, calls) for run in matching.runs)), None)
+    if refused is None:
+        return matching.runs
+    line, why = refused
+    return Changed(why, line, file, spoiled=_spoiled(matching.runs, admissible, Companions(later, calls), calls, file))
+
+
+def _refused(run: Run, admissible: Admissible, calls: Calls) -> tuple[int, str] | None:
+    """Why what was added next to each other makes it another program, and in which line that is."""
+    for statement in run.statements:
+        refused = admissible.refuses(statement, run.scope)
+        if refused:
+            return refused[0], f"`{_short(statement)}` was added: {refused[1]}"
+    alone = next(filter(switches_mode, run.statements), None)
+    if alone is not None and not any(_logs_of(one, calls) for one, _ in _with_around(run)):
+        return alone.lineno, f"`{_short(alone)}` was added: it does something else than log, and may change the run"
+    return None
+
+
+def _spoiled(runs: list[Run], admissible: Admissible, companions: Companions, calls: Calls, file: str) -> dict[str | None, str]:
+    """By the names of logs, what was added next to them, changes what they read, and is no temporary of theirs."""
+    found: dict[str | None, str] = {}
+    for run in runs:
+        every = [statement for statement, around in _with_around(run) if not any(map(_defines, around[len(run.around) :]))]
+        logs = {at: names for at, one in enumerate(every) if (names := [name_given(call) for call in _logs_of(one, calls)])}
+        again = any(isinstance(one, _AGAIN) for one in run.around)
+        temporaries = [one for one in every if isinstance(one, ast.Assign | ast.AnnAssign) and admissible.admits(one, run.scope)]
+        for at, names in logs.items():
+            reads = companions.reads([*_own(every[at]), *temporaries])
+            for place, one in enumerate(every):
+                around = any(inner is every[at] for inner in statements([one]))
+                what = None if around or (place > at and not again) else concerns(_visible(one, run.scope, admissible, companions), reads)
+                if what is not None:
+                    line, why = admissible.refuses(one, run.scope) or (one.lineno, f"it may change `{what}`")
+                    said = Changed(f"`{_short(one)}` was added: {why}", line, file)
+                    for name in names:
+                        mine = f"`{name or 'what is logged'}` reads `{what}`, and would be another value without it"
+                        found.setdefault(name, f"{said} ({mine})")
+    return found
+
+
+def _own(statement: ast.stmt) -> list[ast.AST]:
+    """A statement without those inside it."""
+    return [statement] if _defines(statement) or next(bodies(statement), None) is None else list(heads(statement))
+
+
+def _defines(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+
+
+def _visible(statement: ast.stmt, scope: ast.AST, admissible: Admissible, companions: Companions) -> set[Path]:
+    """What a statement plainly changes of the recorded program. Names that are new are a temporary's, which goes where the log goes."""
+    return {path for path in companions.changes(_own(statement)) if path and not admissible.new_in(path[0], scope)}
 
 
 def added_in_project(recorded: Mapping[str, str], current: Mapping[str, str], entry: str | None = None) -> Added | Changed:
@@ -181,6 +229,7 @@ def added_in_project(recorded: Mapping[str, str], current: Mapping[str, str], en
     helpers = frozenset(name for path in new for name in modules.names(path))
     found = Added()
     files: dict[str, str] = {}
+    changed: Changed | None = None
     for path in sorted(looked_at):
         if not path.endswith(".py"):
             continue
@@ -189,10 +238,14 @@ def added_in_project(recorded: Mapping[str, str], current: Mapping[str, str], en
         taken = _names_of_cells(recorded) if path.startswith("cells/") and recorded[path] != current[path] else frozenset()
         one = added(recorded[path], current[path], file=path, helpers=helpers, taken=taken)
         if isinstance(one, Changed):
-            return one
-        if one.groups:
+            if one.spoiled is None:
+                return changed or one
+            changed = replace(changed or one, spoiled={**((changed and changed.spoiled) or {}), **one.spoiled})
+        elif one.groups:
             files[path] = current[path]
             found = _joined(found, one)
+    if changed is not None:
+        return changed
     for path in sorted(modules.reached(files, among=new)):
         refused = only_definitions(current[path])
         if refused:

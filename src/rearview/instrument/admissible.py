@@ -69,6 +69,10 @@ class Admissible:
         """Whether a statement may be added."""
         return self.refuses(statement, scope) is None
 
+    def new_in(self, name: str, scope: ast.AST) -> bool:
+        """Whether a name means nothing in a scope of the recorded program."""
+        return name not in self._means(scope)
+
     def _means(self, scope: ast.AST) -> set[str]:
         names = self._used.get(id(scope))
         if names is None:
@@ -89,7 +93,7 @@ class Admissible:
             if isinstance(one, ast.Attribute | ast.Subscript) and not isinstance(one.ctx, ast.Load):
                 base = root(one)
                 if base is None or base in taken:
-                    return f"it changes `{ast.unparse(one)}`, which may be the recorded program's"
+                    return f"it changes `{ast.unparse(one)}`, which may be the recorded program's: put the value into a new variable"
             if self._calls.called(one) in _STRUCTURE:
                 return f"it adds rv.{self._calls.called(one)}, which changes how the program is recorded"
         return None

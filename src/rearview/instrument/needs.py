@@ -9,11 +9,12 @@ an iteration fills in its nested loop and reads behind that is right where itera
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from rearview.instrument.added import Added
 from rearview.instrument.calls import DELAYED, bodies, first_line, last_line, statements, tree_of
+from rearview.instrument.companions import looks_at_all
 from rearview.instrument.depth import Depth, depths, union
 from rearview.instrument.program import Program
 from rearview.instrument.scopes import Function, bound_by, free, of_own, read_first, root, surely_bound
@@ -69,6 +70,8 @@ def needs(files: Mapping[str, str], added: Added, entry: str | None = None, prog
         every = [_group(tree, group.place) for group in added.groups if group.file == file]
         runs = [group for group in every if group is not None and not all(isinstance(one, DELAYED) for one in group.statements)]
         added_here = [one for group in every if group for one in group.statements]
+        for line, how in _looking(added_here):
+            return Needs(total, True, f"line {line} of {file} looks at all variables (`{how}`), also at those that no checkpoint has")
         definitions = {one.name: one for one in added_here if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
         for group in runs:
             group.depth = by_place.get((file, first_line(group.statements[0])), Depth(whole=True))
@@ -79,6 +82,14 @@ def needs(files: Mapping[str, str], added: Added, entry: str | None = None, prog
         unparted |= _brings_modules(tree, added_here, files)
         unparted |= not all(_harmless_in_parts(name, makers, reader) for name, makers, reader in _own(runs, definitions))
     return Needs(total, unparted=unparted)
+
+
+def _looking(added: list[ast.stmt]) -> Iterator[tuple[int, str]]:
+    """Where added statements look at all variables, those of their own from the iteration before among them, and how."""
+    for one in (node for statement in added for node in ast.walk(statement)):
+        how = looks_at_all(one)
+        if how is not None:
+            yield getattr(one, "lineno", 1), how
 
 
 def _group(tree: ast.Module, place: tuple[int, int, int, int]) -> _Group | None:

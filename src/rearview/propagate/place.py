@@ -15,6 +15,7 @@ from rearview.instrument.calls import check
 from rearview.instrument.pieces import pieces_of
 from rearview.instrument.scopes import bound_by, read
 from rearview.propagate.apart import apart
+from rearview.propagate.beside import left_behind
 from rearview.propagate.certain import reasons
 from rearview.propagate.choose import choose, not_yet
 from rearview.propagate.hidden import LeftOut
@@ -158,6 +159,7 @@ class _Placing:
             return Refused(f"in this version `{late[0]}` has no value there yet", (spot.line,))
         doubts = [*spot.doubts, *needs.doubts] if after is None else []
         doubts += reasons(self._matching, spot, self._group) if after is None else []
+        doubts += left_behind(self._matching, self._group, [*needs.module, *needs.temporaries]) if after is None else []
         placed = self._text(spot, needs, doubts, wrapped)
         return replace(placed, why="somebody said so") if after is not None and isinstance(placed, Placed) else placed
 

@@ -8,15 +8,10 @@ from __future__ import annotations
 
 import ast
 import builtins
-import re
 
+from rearview.instrument.companions import TELLS
 from rearview.instrument.scopes import of_own
 from rearview.propagate.tree import Node
-
-_TELLS = re.compile(
-    r"p?print\w*|log\w*|info|debug|warn(ing)?|error|exception|critical|write(lines)?|add_(scalars?|text|histogram|images?|figure)|"
-    r"scalars?|set_(description|postfix)\w*|display|report\w*"
-)
 
 _METHODS = frozenset("info debug warning warn error exception critical log".split())
 
@@ -27,7 +22,7 @@ def tells(node: Node) -> bool:
     if isinstance(statement, ast.If):
         return set(node.blocks) == {"body"} and all(one.nothing or tells(one) for one in node.blocks["body"])
     name = _called(statement)
-    return name is not None and _TELLS.fullmatch(name) is not None
+    return name is not None and TELLS.fullmatch(name) is not None
 
 
 def _called(statement: ast.AST) -> str | None:

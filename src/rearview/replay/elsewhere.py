@@ -75,16 +75,19 @@ class Elsewhere:
     _texts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def placed_in(
-        self, version: VersionId, names: tuple[str, ...], entry: str | None, notebook: Notebook | None = None
+        self, changed: Changed, version: VersionId, names: tuple[str, ...], entry: str | None, notebook: Notebook | None = None
     ) -> tuple[Statements, Sites] | Refused | Unasked:
-        """The statements that log some names placed into another version, and where they went. Done once for each version."""
+        """The statements that log some names placed into another version, and where they went. Done once for each version.
+
+        `changed`: in what today's source is another one.
+        """
         key = version, names, entry, notebook
         if key not in self._known:
-            self._known[key] = self._place_in(version, names, entry, notebook)
+            self._known[key] = self._place_in(changed, version, names, entry, notebook)
         return self._known[key]
 
     def _place_in(
-        self, version: VersionId, names: tuple[str, ...], entry: str | None, notebook: Notebook | None
+        self, changed: Changed, version: VersionId, names: tuple[str, ...], entry: str | None, notebook: Notebook | None
     ) -> tuple[Statements, Sites] | Refused | Unasked:
         then = self._then(version, entry, notebook)
         if isinstance(then, Refused):
@@ -95,6 +98,9 @@ class Elsewhere:
         if not asked:
             where = "the source as it is now" if notebook is None else "the notebook as it was saved last"
             return Unasked(f"no statement of {where} logs {', '.join(names)}")
+        spoiled = [why for one in asked for name in one.names if (why := (changed.spoiled or {}).get(name))]
+        if spoiled and version not in self.now.corrected:
+            return Refused(spoiled[0])
         found = self._settled(then, asked)
         if isinstance(found, Refused):
             return found

@@ -278,7 +278,7 @@ def _placed(elsewhere: Elsewhere, one: _Elsewhere, names: tuple[str, ...]) -> Qu
     wanted = tuple(name for name in names if name not in own)
     if not wanted:
         return Other(run.run, f"it logged {', '.join(own)} itself")
-    placed = elsewhere.placed_in(version, wanted, run.filename if run.how in _FILES else None, notebook_of(run))
+    placed = elsewhere.placed_in(one.changed, version, wanted, run.filename if run.how in _FILES else None, notebook_of(run))
     if isinstance(placed, Refused | Unasked):
         return Other(run.run, placed.why, version if isinstance(placed, Refused) else None)
     statements, sites = placed

@@ -171,3 +171,66 @@ with rv.checkpointing():
     assert done.returncode == 1 and "1 of 2 runs is not answered" in done.stderr and "ZeroDivisionError" in done.stderr + done.stdout
     rows = story.rows(story.project, "inverse")
     assert [values[-1][1] for (_, path, _, _), values in rows.items() if path == "epoch=3"] == ["555555555555d53f"]
+
+
+BESIDE = """\
+import random
+import rearview as rv
+random.seed(2)
+class Net:
+    w = gn = 0.0
+net, hist, total = Net(), [], 0.0
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        total = 0.0
+        for step in rv.loop("step", range(2)):
+            net.w += random.random() - 0.5
+            total += net.w
+        hist.append(total)
+        rv.log("loss", net.w)
+        net.w *= 0.99
+"""
+
+
+def test_a_line_that_was_added_with_the_log_is_not_left_behind_silently(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"train.py": BESIDE}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    log = '        rv.log("loss", net.w)\n'
+    companions = {
+        "net.gn = abs(net.w) + 5": "net.gn", "net.peak = max(getattr(net, 'peak', -9), net.w)": "net.peak",
+        "total = sum(hist) + 7": "total", "total += 100": "total", "hist.append(1000.0)": "sum(hist)",
+        "setattr(net, 'gn', 3.0)": "net.gn", "hist[0] = 8.0": "hist[0]",
+    }  # fmt: skip
+    for line, value in companions.items():
+        added = f'{log}        {line}\n        rv.log("asked", {value})\n'
+        (story.project / "train.py").write_text(BESIDE.replace(log, added))
+        for unsure in ([], ["--unsure"]):
+            done = story.cli("replay", "asked", "--yes", *unsure, check=False)
+            assert done.returncode == 3 and "train.py line 15: `" in done.stderr and "would be another value" in done.stderr, done.stderr
+    renamed = f'{log}        mine = sum(hist) + 7\n        rv.log("asked", mine)\n'
+    (story.project / "train.py").write_text(BESIDE.replace(log, renamed))
+    story.cli("replay", "asked", "--yes")
+    (story.folder / "truth" / "train.py").write_text(BESIDE.replace(log, renamed))
+    assert story.rows(story.project, "asked") == story.truth("asked")
+
+
+def test_in_another_version_it_makes_the_place_uncertain(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"train.py": BESIDE}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    log = '        rv.log("loss", net.w)\n'
+    now = BESIDE.replace("seed(2)", "seed(3)").replace(log, f'{log}        total = sum(hist) + 7\n        rv.log("asked", total)\n')
+    (story.project / "train.py").write_text(now)
+    done = story.cli("replay", "asked", "--yes", check=False)
+    assert done.returncode == 3 and "not certain" in done.stdout, done.stdout + done.stderr
+    assert "`total = sum(hist) + 7`, may change `total`, and is not there" in " ".join(done.stdout.split())
+    assert not story.rows(story.project, "asked")
+
+
+def test_variables_looked_up_by_name_are_carried_from_the_start(tmp_path: Path) -> None:
+    lines = "        last = locals().get('last', 0) + 1  #?\n        rv.log('asked', last)  #?\n"
+    story = Story(tmp_path, {"train.py": BESIDE + lines}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    story.ask("asked", "--only", "epoch=1..2")
+    found, truth = story.rows(story.project, "asked"), story.truth("asked")
+    assert {key[1] for key in found} >= {"epoch=1", "epoch=2"}
+    assert found == {key: truth[key] for key in found}

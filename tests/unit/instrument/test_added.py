@@ -274,3 +274,49 @@ def test_a_model_may_be_switched_around_a_log() -> None:
     result = added(recorded, recorded + "net.eval()\nrv.log('a', net(1))\nnet.train()\n")
     assert isinstance(result, Added)
     assert [log.name for log in result.logs] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["loss = loss + 7", "rv.log('n', loss)"], ["line 26", "`loss = loss + 7`", "choose another name", "`n` reads `loss`"]),
+        (["net.seen = 1", "rv.log('n', net.seen)"], ["`net.seen = 1`", "put the value into a new variable", "`n` reads `net.seen`"]),
+        (["net.seen = 1", "twice = 2 * net.seen", "rv.log('n', twice)"], ["`net.seen = 1`"]),
+        (["rv.log('n', net.seen)", "net.seen = 1"], ["`net.seen = 1`"]),
+        (["net.append(1)", "rv.log('n', len(net))", "net.pop()"], ["`net.append(1)`", "`n` reads `net`"]),
+        (["for k in range(2):", "    net[k] = 1", "rv.log('n', net[0])"], ["`net[k] = 1`"]),
+        (["if step:", "    loss = 5", "    rv.log('n', loss)"], ["`loss = 5`"]),
+        (["last = net.pop()", "net.seen = 1", "rv.log('n', len(net))"], ["`last = net.pop()`", "it may change `net`"]),
+        (["rv.log('other', step)", "loss = 3", "rv.log(f'{step}', loss)"], None),
+    ],
+)
+def test_a_log_is_not_taken_without_what_was_added_with_it(lines: list[str], words: list[str] | None) -> None:
+    result = added(RECORDED, edit(after("loss = net.forward", "\n".join(lines))), file="train.py")
+    assert isinstance(result, Changed) and result.spoiled is not None
+    assert list(result.spoiled) == (["n"] if words else [None])
+    for word in words or []:
+        assert word in result.spoiled["n"], result.spoiled["n"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        after("loss = net.forward", "net.seen = 1\nrv.log('n', loss)"),  # it reads something else
+        after("loss = net.forward", "rv.log('n', loss)\ncheck(epoch)"),
+        ("            for step in rv.loop", "            net.seen = 1\n            rv.log('a', 1)\n            for step in rv.loop"),
+        after("loss = net.forward", "def look(net):\n    net = 3\n    rv.log('n', net)\nloss = 4"),
+    ],
+)
+def test_a_program_that_was_gone_on_with_is_another_version(change: tuple[str, str]) -> None:
+    result = added(RECORDED, edit(change), file="train.py")
+    assert isinstance(result, Changed) and result.spoiled == {}
+
+
+def test_the_log_and_another_change_may_be_in_two_files() -> None:
+    recorded = {"a.py": "x = 1\n", "train.py": "import a\nimport rearview as rv\nnet = a\n"}
+    current = {"a.py": "x = 1\nx = 2\n", "train.py": recorded["train.py"] + "net.x = 3\nrv.log('n', net.x)\n"}
+    result = added_in_project(recorded, current)
+    assert isinstance(result, Changed) and result.file == "a.py"
+    assert "train.py line 4" in (result.spoiled or {})["n"]
+    changed = added_in_project(recorded, current | {"a.py": "x = 2\n"})
+    assert isinstance(changed, Changed) and changed.spoiled is None

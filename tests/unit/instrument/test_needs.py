@@ -135,6 +135,21 @@ def test_a_module_of_the_project_that_no_state_has_keeps_iterations_in_one_piece
     assert isinstance(found, Added) and not needs({"train.py": library, "lib.py": lib}, found).unparted
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "locals().get('last', 0) + 1", "globals().get('last', 0) + 1", "vars().get('last', 0) + 1", "last + 1 if 'last' in dir() else 1",
+        "eval('last + 1' if epoch else '1')", "inspect.currentframe().f_locals.get('last', 0) + 1",
+    ],
+)  # fmt: skip
+def test_what_looks_at_all_variables_may_carry_any(value: str) -> None:
+    found = asked(after=f"last = {value}\nrv.log('a', last)")
+    assert found.from_start and "of train.py" in found.why
+    defined = f"def look(epoch):\n    return {value.replace('last + 1 if', '2 if')}"
+    helper = asked(prefix=defined, after="last = look(epoch)\nrv.log('a', last)")
+    assert helper.from_start
+
+
 def test_the_same_name_in_two_functions_is_two_variables() -> None:
     text = RECORDED.replace("net = 1\n", "def f():\n    return 1\ndef g():\n    return 1\nnet = f() + g()\n")
     text = text.replace("acc = 1\n", "acc = f()\n        acc = g()\n")

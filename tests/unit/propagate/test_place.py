@@ -364,3 +364,40 @@ def test_a_name_that_the_version_reads_and_nowhere_binds_is_given_from_outside()
     assert not found.certain
     local = old + "\n\ndef other():\n    table = []\n    return table\n"
     assert "no `table`" in refused(new, "double", local).why, "it is another one's"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["loss = loss + 7", 'rv.log("loss", loss)'],
+        ["net.seen = 1", 'rv.log("seen", net.seen)'],
+        ["net.eval()", 'rv.log("again", net(x, y))', "net.train()"],
+        ["refresh()", 'rv.log("loss", loss)'],
+        ["if loss > 5:", "    continue", 'rv.log("loss", loss)'],
+        ['rv.log("seen", net.seen)', "net.seen = 1"],
+    ],
+)
+def test_what_was_written_next_to_it_and_stays_behind_makes_it_doubtful(lines: list[str]) -> None:
+    old = OLD.replace("0.1", "0.2")
+    found = placed(with_lines(OLD, "loss = net", *lines), "rv.log", old)
+    assert not found.certain
+    assert "and is not there" in found.why, found.why
+    line = next(number for number, text in enumerate(old.splitlines(), 1) if "loss = net" in text)
+    new = with_lines(OLD, "loss = net", *lines)
+    at = next(number for number, text in enumerate(new.splitlines(), 1) if "rv.log" in text)
+    by_hand = propagate(new, at, None, old, line)
+    assert isinstance(by_hand, Placed) and by_hand.certain, "somebody said so"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["epoch_name = str(epoch)", 'rv.log("loss", loss)'],
+        ["print(loss)", 'rv.log("loss", loss)'],
+        ["twice = 2 * loss", 'rv.log("twice", twice)'],
+        ['rv.log("loss", loss)', "opt.clip()"],
+    ],
+)
+def test_what_changes_nothing_that_it_reads_does_not(lines: list[str]) -> None:
+    found = placed(with_lines(OLD, "loss = net", *lines), "rv.log", OLD.replace("0.1", "0.2"))
+    assert "is not there" not in found.why
