@@ -281,3 +281,46 @@ def test_names_that_are_taken_out_of_namespaces_and_settings_of_libraries(tmp_pa
     for name in ("popped", "set"):
         _climb(story, name)
     assert story.rows(story.project, "popped", "set") == story.truth("popped", "set") != {}
+
+
+HISTORIES = """
+import torch
+import rearview as rv
+
+torch.manual_seed(0)
+x = torch.randn(8, 4)
+net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1))
+opt = torch.optim.SGD(net.parameters(), 0.05)
+seen = {}
+net[1].register_forward_hook(lambda m, i, o: seen.update(hidden=o))
+with rv.checkpointing(net=net, opt=opt):
+    for epoch in rv.loop("epoch", range(3)):
+        for step in rv.loop("step", range(2)):
+            loss = net(x).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            reg = net(x).pow(2).mean()
+        rv.log("loss", loss)
+        rv.log("unused", sum(float(g.sum()) for g in torch.autograd.grad(reg, [*net.parameters()], allow_unused=True, retain_graph=True) if g is not None))  #?
+        rv.log("used", torch.autograd.grad(reg, net[2].bias, retain_graph=True)[0].item())  #?
+        try:  #?
+            slope = torch.autograd.grad(seen["hidden"].sum(), net[0].weight, retain_graph=True)[0].sum()  #?
+        except RuntimeError:  #?
+            slope = -1.0  #?
+        rv.log("caught", slope)  #?
+        rv.log("text", f"{[loss]}")  #?
+        rv.log("version", net[0].weight._version)  #?
+        rv.log("anew", torch.autograd.grad(net(x).mean(), net[2].bias)[0].item())  #?
+"""  # noqa: E501 (a statement of the program)
+
+
+@pytest.mark.torch
+def test_how_a_tensor_was_computed_is_no_part_of_a_state(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    story = Story(tmp_path, {"train.py": HISTORIES}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    names = ("unused", "used", "caught", "text", "version", "anew")
+    for name in names:
+        _climb(story, name)
+    assert story.rows(story.project, *names) == story.truth(*names) != {}
