@@ -324,3 +324,33 @@ def test_how_a_tensor_was_computed_is_no_part_of_a_state(tmp_path: Path) -> None
     for name in names:
         _climb(story, name)
     assert story.rows(story.project, *names) == story.truth(*names) != {}
+
+
+AWAY = """
+import os
+import random
+import rearview as rv
+
+random.seed(2)
+os.makedirs("out/deep", exist_ok=True)
+os.chdir("out/deep")
+total = 0.0
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        for step in rv.loop("step", range(2)):
+            total += random.random()
+            with open("log.txt", "a") as file:
+                file.write(f"{total}\\n")
+        rv.log("total", total)
+        rv.log("twice", total * 2)  #?
+        rv.log("lines", len(open("log.txt").read().split()))  #?
+"""
+
+
+def test_a_program_that_went_elsewhere_before_its_run_began(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"train.py": AWAY}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    for name in ("twice", "lines"):
+        _climb(story, name)
+    assert story.rows(story.project, "twice", "lines") == story.truth("twice", "lines") != {}
+    assert "identical" in story.cli("verify", "--yes").stdout
