@@ -354,3 +354,37 @@ def test_a_program_that_went_elsewhere_before_its_run_began(tmp_path: Path) -> N
         _climb(story, name)
     assert story.rows(story.project, "twice", "lines") == story.truth("twice", "lines") != {}
     assert "identical" in story.cli("verify", "--yes").stdout
+
+
+WEAKLY = """
+import random
+import weakref
+import rearview as rv
+
+class Node:
+    def __init__(self, value):
+        self.value = value
+
+random.seed(2)
+alive, keys, values, keep = weakref.WeakSet(), weakref.WeakKeyDictionary(), weakref.WeakValueDictionary(), []
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        for step in rv.loop("step", range(3)):
+            keep.append(Node(random.randrange(3)))
+            alive.add(keep[-1])
+            keys[keep[-1]] = values[f"{epoch}.{step}"] = keep[-1]
+            if step == 2:
+                alive.discard(keep.pop(random.randrange(len(keep))))
+        rv.log("last", keep[-1].value)
+        rv.log("alive", len(alive))  #?
+        rv.log("keys", " ".join(values) + str(keys[keep[0]].value))  #?
+"""
+
+
+def test_what_is_held_weakly(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"train.py": WEAKLY}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    for name in ("alive", "keys"):
+        _climb(story, name)
+    assert story.rows(story.project, "alive", "keys") == story.truth("alive", "keys") != {}
+    assert "identical" in story.cli("verify", "--yes").stdout
