@@ -388,3 +388,30 @@ def test_what_is_held_weakly(tmp_path: Path) -> None:
         _climb(story, name)
     assert story.rows(story.project, "alive", "keys") == story.truth("alive", "keys") != {}
     assert "identical" in story.cli("verify", "--yes").stdout
+
+
+UNSEEDED = """
+import numpy as np
+import rearview as rv
+
+rng, given = np.random.default_rng(), np.random.default_rng(7)
+total = rng.random()
+old = np.random.RandomState()
+child = rng.spawn(1)[0]
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        for step in rv.loop("step", range(2)):
+            total += rng.random() + given.random() + old.rand() + child.random() + np.random.rand()
+            rv.log("total", total)
+            rv.log("same", total + np.random.default_rng().random() * 0)  #?
+"""
+
+
+def test_generators_that_nobody_seeded(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
+    story = Story(tmp_path, {"train.py": UNSEEDED}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    _climb(story, "same")
+    same, total = ({key[1]: bits for key, bits in story.rows(story.project, name).items()} for name in ("same", "total"))
+    assert len(same) == 6 and same == total
+    assert "identical" in story.cli("verify", "--yes").stdout
