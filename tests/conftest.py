@@ -109,6 +109,7 @@ def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.chdir(folder)
+    monkeypatch.setattr("rearview.record.firsts.folder", str(folder))  # as if it had been imported here
     yield folder
     if request.node.get_closest_marker("damages_store") is None:
         damage = [line for root in stores_below(home) for line in damage_of(root)]

@@ -255,6 +255,19 @@ def test_arguments_and_settings_are_the_same(project: Path, cli: RunsProgram, tm
     assert len(last) >= 2, "every=1 was set for the first attempt alone"
 
 
+def test_a_program_that_went_elsewhere_before_its_run_began(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    expected = resuming.uninterrupted(tmp_path / "full")
+    resuming.write_trainer(project)
+    source = (project / "train.py").read_text().replace(".rearview/runs", "../.rearview/runs")
+    source = source.replace("def main():\n", 'def main():\n    os.makedirs("out", exist_ok=True)\n    os.chdir("out")\n')
+    (project / "train.py").write_text(source)
+    resuming.killed(project, cli)
+    done = cli("resume", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == expected["stdout"]
+    assert resuming.files_of(project / "out") == {name: expected[name] for name in ("log.csv", "best.json")}
+
+
 def test_from_a_place(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
     expected = resuming.uninterrupted(tmp_path / "full")
     run = resuming.killed(project, cli, "4,4", after=3)

@@ -1,7 +1,7 @@
 """What cannot be learned later, kept in memory from the moment rearview is imported. Writes nothing, starts nothing.
 
-The first state of Python's random stream, the forks, the source of the script as it was read, the files opened and the source of
-modules imported from then on. (NumPy's and torch's first states can be told later from their seeds.)
+The first state of Python's random stream, the folder, the forks, the source of the script as it was read, the files opened and the
+source of modules imported from then on. (NumPy's and torch's first states can be told later from their seeds.)
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ sources: dict[str, bytes] = {}
 python_random: Any = None
 """`random.getstate()` before anybody drew, as far as rearview was imported in time."""
 
+folder: str | None = None
+"""Where the process was when rearview was imported: a program may go elsewhere before its run begins."""
+
 script_path: str | None = None
 script_source: bytes | None = None
 piped: bytes | None = None
@@ -61,10 +64,14 @@ _prefixes: tuple[str, ...] = ()
 
 def look() -> None:
     """Take the first look. Called once, by the import."""
-    global python_random, script_path, script_source, _prefixes  # noqa: PLW0603
+    global python_random, folder, script_path, script_source, _prefixes  # noqa: PLW0603
     import random
 
     python_random = random.getstate()
+    try:
+        folder = os.getcwd()
+    except OSError:  # it was removed
+        folder = None
     # Not the prefixes themselves: a project may well live in /usr/src.
     libraries = {os.path.join(root, lib) for root in (sys.prefix, sys.base_prefix) for lib in ("lib", "lib64", "local/lib")}
     _prefixes = (*(os.path.join(root, "") for root in (*libraries, os.path.dirname(os.__file__))), "/proc/", "/dev/", "/sys/")

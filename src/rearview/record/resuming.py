@@ -117,7 +117,7 @@ def _here(project: Path) -> choosing.Program:
     program = source.program()
     return choosing.Program(
         relative(program.path, project) if program.path else program.name, tuple(sys.argv[1:]), dict(arguments.given().texts),
-        relative(Path.cwd(), project), program.module,
+        relative(Path(source.starting_folder()), project), program.module,
     )  # fmt: skip
 
 

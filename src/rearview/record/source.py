@@ -74,8 +74,8 @@ def _notebook_path(shell: Any) -> Path | None:
 
 
 def starting_folder() -> str:
-    """Where the program was started; a kernel knows, whatever its cells did since."""
-    folder = getattr(ipython(), "starting_dir", None)
+    """Where the program was started, wherever it went since; a kernel knows for itself."""
+    folder = getattr(ipython(), "starting_dir", None) or firsts.folder
     return folder if isinstance(folder, str) and os.path.isdir(folder) else os.getcwd()
 
 

@@ -29,7 +29,8 @@ from rearview.store.replays import PLACED, Replay
 from rearview.versions import read
 
 _MOST_MEASURED = 200
-_NOT_THERE = ("NameError", "UnboundLocalError", "AttributeError", "KeyError", "RuntimeError: HistoryNotKept")
+_NO_HISTORY = "RuntimeError: HistoryNotKept"
+_NOT_THERE = ("NameError", "UnboundLocalError", "AttributeError", "KeyError", _NO_HISTORY)
 _NO_LIBRARY = ("ModuleNotFoundError", "ImportError")
 Show = Callable[[Shown], None]
 
@@ -88,7 +89,9 @@ class Answer:
         """Whether a statement found something not to be there, where states were put back: it may be they that do not have it."""
         plan = self.prepared.plan
         restored = plan.rung != scans.START and any(one.start is not None or one.skip for one in plan.stretches)
-        return restored and any(str(one.get("error")).startswith(_NOT_THERE) for one in self.failed)
+        if any(str(one.get("error")).startswith(_NOT_THERE) for one in self.failed):
+            return restored
+        return restored and bool(self.lost) and str(raised(self.output)).startswith(_NO_HISTORY)  # the program itself went back
 
     @property
     def statement_changes_run(self) -> bool:

@@ -24,10 +24,12 @@ from rearview.replay.query import Question
 
 BEYOND = frozenset(
     "os sys subprocess logging decimal builtins warnings signal resource gc threading open globals locals vars environ getenv getcwd "
-    "cache_info grad_fn is_leaf getcontext getrecursionlimit getEffectiveLevel".split()
+    "cache_info grad_fn is_leaf _version get_gradient_edge make_dot getcontext getrecursionlimit getEffectiveLevel".split()
 )
 """What belongs to the process or the machine, not to the variables of the program: a statement that names it is answered by a run."""
-BEYOND_CALLS = frozenset("cache_info getEffectiveLevel isEnabledFor grad_fn is_leaf getsignal getrusage".split())
+BEYOND_CALLS = frozenset(
+    "cache_info getEffectiveLevel isEnabledFor grad_fn is_leaf _version get_gradient_edge make_dot getsignal getrusage".split()
+)
 """The same in functions that a statement calls. Folder, environment and settings are put back with a state (`state/process`)."""
 _WORD = re.compile(r"[^\W\d]\w*")
 

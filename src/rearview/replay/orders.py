@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from rearview.state.tree import RootKey, Tree, is_atom
 
-_SETS = ("set", "frozenset")
+_SETS = ("set", "frozenset", "weakset")
 _ITEMS_AT = 2
 """Behind its class and attributes."""
 _NUMBERS = frozenset(("true", "false", "int", "bigint", "float", "complex"))

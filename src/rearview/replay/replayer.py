@@ -27,6 +27,7 @@ from rearview.replay.again import unknown_seed
 from rearview.replay.comparing import Comparing, KeptBoundaries, Place, same_place
 from rearview.replay.sandbox_files import LaidOut
 from rearview.replay.units import Unit
+from rearview.state.put import unkept
 from rearview.store import atomic, layout, manifests, runs
 from rearview.store.layout import Store
 from rearview.store.manifests import Manifest, ManifestName
@@ -94,6 +95,12 @@ class ReplayRecorder(Recorder):
         from rearview.replay.replaying import ReplayedSkipBlock
 
         return ReplayedSkipBlock(self, name)
+
+    def log(self, name: str, value: object, volatile: bool) -> None:
+        """Not what a statement makes of something that it was refused."""
+        if unkept.refused is not None:
+            raise unkept.refused
+        super().log(name, value, volatile)
 
     def _log_any(self, node: Node, name: str, value: object, flags: int) -> None:
         if self.reaching and self._in_prefix:
@@ -304,16 +311,21 @@ class _Probe:
         if recorder is None:
             return
         recorder.probing += 1
+        unkept.strict += 1
         if self._probes.isolates():
             self._held = isolating.hold(recorder)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._probes.recorder is not None and self._probes.recorder.probing:
             self._probes.recorder.probing -= 1
-        if error is not None:
-            self._probes.failed(self._index, error)
+            unkept.strict -= 1
+        missed, unkept.refused = unkept.refused, None
+        if (failure := missed or error) is not None:
+            self._probes.failed(self._index, failure)
         if self._held is not None:
             self._held()
+        if missed is not None and error is None:  # the statement went on without what it did not get
+            raise missed
 
 
 def install(probes: _Probes, current: Callable[[], ReplayRecorder | None]) -> None:

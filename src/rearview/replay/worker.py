@@ -16,7 +16,7 @@ from rearview.instrument.rewrite import Span
 from rearview.model import RunId
 from rearview.record import firsts, lifecycle, past, recorded_code, source
 from rearview.record.past import facts_in
-from rearview.replay import device, sandbox, sandbox_files, units
+from rearview.replay import device, entropy, sandbox, sandbox_files, units
 from rearview.replay.replayer import Stage, read_manifest
 from rearview.replay.sandbox import Spec
 from rearview.replay.units import Unit
@@ -46,6 +46,7 @@ def enter(code: Callable[[], Any]) -> Callable[[str], str]:
     if unit.device is not None:
         device.use_cpu()
     put_streams_back(first_streams(store, unit.run))
+    entropy.give(entropy.kept(store, unit.run))
     place = int(known.facts.get("place") or 0)
     lifecycle.stage = Stage(unit, place, laid_out, lambda: _from_elsewhere(code()), deleted)
     return lambda path: protection.inside(os.path.realpath(path), spec.project) if protection.work is not None else path

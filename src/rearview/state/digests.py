@@ -7,9 +7,11 @@ memory that no tensor shows (`visible`): whoever gives the digests of buffers le
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import struct
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from rearview.state import visible
@@ -29,24 +31,31 @@ _CANONICAL: dict[str, Callable[[list[int]], list[int]]] = {
 _FLAGS = ~(HISTORY | RETAINS_GRAD)
 _MEMORY = ("buffer", "small")
 _LINES = {kind: b"\n" + kind.encode() for kind in KINDS}
-_UNORDERED = ("set", "frozenset")
+_UNORDERED = ("set", "frozenset", "weakset")
 _SET_ITEMS_AT = 2
+_NOWHERE = (b"", 0)
 
 
 def root_digests(tree: Tree, buffer_digests: Sequence[bytes], only: Iterable[RootKey] | None = None) -> dict[RootKey, str]:
     """The digest of every root, or of some: equal if and only if the states are."""
     wanted = tree.roots if only is None else {key: tree.roots[key] for key in only if key in tree.roots}
-    work = _Digests(tree, buffer_digests)
-    return {key: work.of(wanted[key], repr(key).encode()) for key in sorted(wanted, key=_rank)}
+    ordered = sorted(wanted, key=_rank)
+    work = _Digests(tree, buffer_digests, [wanted[key] for key in ordered])
+    return {key: work.of(wanted[key], repr(key).encode()) for key in ordered}
 
 
 def _rank(key: RootKey) -> tuple[bool, list[tuple[bool, str | int]]]:
     return key[0] != "given", [(isinstance(part, str), part) for part in key]
 
 
+def _counted(kind: str, payload: list[int]) -> list[int]:
+    return _CANONICAL[kind](payload) if kind in _CANONICAL else payload
+
+
 class _Digests:
-    def __init__(self, tree: Tree, buffer_digests: Sequence[bytes]) -> None:
+    def __init__(self, tree: Tree, buffer_digests: Sequence[bytes], roots: Sequence[int]) -> None:
         self._tree = tree
+        self._roots = roots
         self._buffers = buffer_digests
         self._seen = visible.ranges(tree)
         self._atoms: dict[int, bytes] = {}
@@ -77,7 +86,7 @@ class _Digests:
             out.append(_LINES[kind])
             if kind == "tensor":  # whether it had a history is no part of its value
                 out.append(b" %d" % (nodes[payload[3]][1] & _FLAGS))
-            children = self._sorted(payload) if kind in _UNORDERED else _CANONICAL[kind](payload) if kind in _CANONICAL else payload
+            children = self._sorted(payload, called, owned) if kind in _UNORDERED else _counted(kind, payload)
             for child in children:
                 token = called.get(child)
                 out.append(self._meet(child, called, owned, queue) if token is None else token)
@@ -103,12 +112,30 @@ class _Digests:
         begin, end = self._seen.get(node, (0, len(payload)))
         return bytes(payload[begin:end])
 
-    def _sorted(self, payload: list[int]) -> list[int]:
-        """The elements of a set by what they are: the order in which a set gives them out means nothing."""
+    def _sorted(self, payload: list[int], called: dict[int, bytes], owned: dict[int, tuple[bytes, int]]) -> list[int]:
+        """The elements of a set by what they are, equal ones by where they were met: the order in which it gives them out means nothing."""
         nodes = self._tree.nodes
         items = list(dict.fromkeys(payload[_SET_ITEMS_AT:]))  # one may be named twice: how a set is filled (`take/sets`)
         keys = {item: self._token(item) if is_atom(nodes[item][0]) else self._walk(item, {}, {})[0].encode() for item in items}
+        if len(set(keys.values())) < len(items):
+            items.sort(key=lambda item: (self._places.get(item, -1), owned.get(item, _NOWHERE), called.get(item, b"")))
         return [*payload[:_SET_ITEMS_AT], *sorted(items, key=lambda item: keys[item])]
+
+    @functools.cached_property
+    def _places(self) -> dict[int, int]:
+        """When each node is met that is somewhere else than in a set."""
+        nodes = self._tree.nodes
+        found = dict(zip(dict.fromkeys(self._roots), itertools.count(), strict=False))
+        waiting = deque(found)
+        while waiting:
+            kind, payload = nodes[waiting.popleft()]
+            if is_atom(kind):
+                continue
+            for child in payload[:_SET_ITEMS_AT] if kind in _UNORDERED else _counted(kind, payload):
+                if child not in found:
+                    found[child] = len(found)
+                    waiting.append(child)
+        return found
 
     def _token(self, atom: int) -> bytes:
         """An atom in a form that no other atom has."""

@@ -150,6 +150,9 @@ class _View:
     def _set(self, payload: Any) -> Node:
         return self._elements("set", payload)
 
+    def _weakset(self, payload: Any) -> Node:
+        return self._elements("list", payload)  # nothing else holds what is looked at
+
     def _frozenset(self, payload: Any) -> Node:
         return self._elements("frozenset", payload)
 

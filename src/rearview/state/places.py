@@ -7,7 +7,7 @@ import re
 from rearview.state.tree import NONE, Node, RootKey
 
 _MODULE_PARTS = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")
-_SKIPPED = {"list": 2, "tuple": 2, "set": 2, "frozenset": 2, "deque": 3, "npobjects": 6}
+_SKIPPED = {"list": 2, "tuple": 2, "set": 2, "frozenset": 2, "weakset": 2, "deque": 3, "npobjects": 6}
 """How many numbers of a payload come before the items."""
 _PAIRS = {"dict": 2, "defaultdict": 3, "attrs": 1, "obj": 2, "extra": 1, "ref": 2}
 _LONG = 64

@@ -46,7 +46,7 @@ COMPOSITES = (
     "list", "tuple", "dict", "defaultdict", "set", "frozenset", "deque", "bytearray", "pyarray", "range", "slice", "value", "packed",
     "column", "table", "text",
     "ref", "module", "enum", "obj", "extra", "attrs", "getset", "reduce", "live", "adapted", "file",
-    "func", "cell", "method", "bmethod", "weakref", "weakly", "random",
+    "func", "cell", "method", "bmethod", "weakref", "weakly", "weakset", "random",
     "npdtype", "npscalar", "nparray", "npobjects", "npmemmap", "npbits", "npgenerator", "npstate", "npseed",
     "tensor", "layout", "sparse", "quantized", "meta", "lazy", "storage", "tgen", "tvalue",
 )  # fmt: skip

@@ -281,3 +281,137 @@ def test_names_that_are_taken_out_of_namespaces_and_settings_of_libraries(tmp_pa
     for name in ("popped", "set"):
         _climb(story, name)
     assert story.rows(story.project, "popped", "set") == story.truth("popped", "set") != {}
+
+
+HISTORIES = """
+import torch
+import rearview as rv
+
+torch.manual_seed(0)
+x = torch.randn(8, 4)
+net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1))
+opt = torch.optim.SGD(net.parameters(), 0.05)
+seen = {}
+net[1].register_forward_hook(lambda m, i, o: seen.update(hidden=o))
+with rv.checkpointing(net=net, opt=opt):
+    for epoch in rv.loop("epoch", range(3)):
+        for step in rv.loop("step", range(2)):
+            loss = net(x).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            reg = net(x).pow(2).mean()
+        rv.log("loss", loss)
+        rv.log("unused", sum(float(g.sum()) for g in torch.autograd.grad(reg, [*net.parameters()], allow_unused=True, retain_graph=True) if g is not None))  #?
+        rv.log("used", torch.autograd.grad(reg, net[2].bias, retain_graph=True)[0].item())  #?
+        try:  #?
+            slope = torch.autograd.grad(seen["hidden"].sum(), net[0].weight, retain_graph=True)[0].sum()  #?
+        except RuntimeError:  #?
+            slope = -1.0  #?
+        rv.log("caught", slope)  #?
+        rv.log("text", f"{[loss]}")  #?
+        rv.log("version", net[0].weight._version)  #?
+        rv.log("anew", torch.autograd.grad(net(x).mean(), net[2].bias)[0].item())  #?
+"""  # noqa: E501 (a statement of the program)
+
+
+@pytest.mark.torch
+def test_how_a_tensor_was_computed_is_no_part_of_a_state(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    story = Story(tmp_path, {"train.py": HISTORIES}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    names = ("unused", "used", "caught", "text", "version", "anew")
+    for name in names:
+        _climb(story, name)
+    assert story.rows(story.project, *names) == story.truth(*names) != {}
+
+
+AWAY = """
+import os
+import random
+import rearview as rv
+
+random.seed(2)
+os.makedirs("out/deep", exist_ok=True)
+os.chdir("out/deep")
+total = 0.0
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        for step in rv.loop("step", range(2)):
+            total += random.random()
+            with open("log.txt", "a") as file:
+                file.write(f"{total}\\n")
+        rv.log("total", total)
+        rv.log("twice", total * 2)  #?
+        rv.log("lines", len(open("log.txt").read().split()))  #?
+"""
+
+
+def test_a_program_that_went_elsewhere_before_its_run_began(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"train.py": AWAY}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    for name in ("twice", "lines"):
+        _climb(story, name)
+    assert story.rows(story.project, "twice", "lines") == story.truth("twice", "lines") != {}
+    assert "identical" in story.cli("verify", "--yes").stdout
+
+
+WEAKLY = """
+import random
+import weakref
+import rearview as rv
+
+class Node:
+    def __init__(self, value):
+        self.value = value
+
+random.seed(2)
+alive, keys, values, keep = weakref.WeakSet(), weakref.WeakKeyDictionary(), weakref.WeakValueDictionary(), []
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        for step in rv.loop("step", range(3)):
+            keep.append(Node(random.randrange(3)))
+            alive.add(keep[-1])
+            keys[keep[-1]] = values[f"{epoch}.{step}"] = keep[-1]
+            if step == 2:
+                alive.discard(keep.pop(random.randrange(len(keep))))
+        rv.log("last", keep[-1].value)
+        rv.log("alive", len(alive))  #?
+        rv.log("keys", " ".join(values) + str(keys[keep[0]].value))  #?
+"""
+
+
+def test_what_is_held_weakly(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"train.py": WEAKLY}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    for name in ("alive", "keys"):
+        _climb(story, name)
+    assert story.rows(story.project, "alive", "keys") == story.truth("alive", "keys") != {}
+    assert "identical" in story.cli("verify", "--yes").stdout
+
+
+UNSEEDED = """
+import numpy as np
+import rearview as rv
+
+rng, given = np.random.default_rng(), np.random.default_rng(7)
+total = rng.random()
+old = np.random.RandomState()
+child = rng.spawn(1)[0]
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        for step in rv.loop("step", range(2)):
+            total += rng.random() + given.random() + old.rand() + child.random() + np.random.rand()
+            rv.log("total", total)
+            rv.log("same", total + np.random.default_rng().random() * 0)  #?
+"""
+
+
+def test_generators_that_nobody_seeded(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
+    story = Story(tmp_path, {"train.py": UNSEEDED}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    _climb(story, "same")
+    same, total = ({key[1]: bits for key, bits in story.rows(story.project, name).items()} for name in ("same", "total"))
+    assert len(same) == 6 and same == total
+    assert "identical" in story.cli("verify", "--yes").stdout

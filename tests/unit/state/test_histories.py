@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rearview.state.capture import capture
+from rearview.state.put import unkept
 from rearview.state.restore import plan
 from rearview.state.take.histories import is_pending
 
@@ -49,3 +50,48 @@ def test_it_requires_grad_and_is_no_leaf() -> None:
     assert total.item() == loss.item() + 1 and total.requires_grad
     again = _back(total=total)["total"]
     assert again.requires_grad and again.item() == total.item()
+
+
+def test_a_pass_for_some_inputs_does_not_go_around_it() -> None:
+    torch = pytest.importorskip("torch")
+    weight = torch.arange(4.0, requires_grad=True)
+    other = torch.ones(4, requires_grad=True)
+    back = _back(weight=weight, other=other, hidden=weight * 2)
+    weight, other, hidden = back["weight"], back["other"], back["hidden"]
+    for inputs in ([weight], [weight, hidden]):
+        with pytest.raises(RuntimeError, match="HistoryNotKept"):
+            torch.autograd.grad((hidden * other).sum(), inputs, allow_unused=True)
+        with pytest.raises(RuntimeError, match="HistoryNotKept"):
+            (hidden * other).sum().backward(inputs=inputs)
+    assert weight.grad is None
+    [found] = torch.autograd.grad((hidden * other).sum(), [hidden])  # to the tensor itself the way is known
+    assert torch.equal(found, other)
+    fresh = torch.ones(4, requires_grad=True)  # nothing that was put back can have been made of it
+    assert torch.equal(torch.autograd.grad((hidden * fresh).sum(), fresh)[0], hidden)
+    assert torch.equal(torch.autograd.grad((weight * 3).sum(), weight)[0], torch.full((4,), 3.0))
+    (weight * 3).sum().backward()
+    assert torch.equal(weight.grad, torch.full((4,), 3.0))
+
+
+def test_a_statement_added_in_hindsight_is_refused_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    back = _back(hidden=torch.arange(4.0, requires_grad=True) * 2)["hidden"]
+    fresh = torch.ones(4, requires_grad=True)
+    assert "HistoryNotKept" in str(back) and unkept.refused is None
+    monkeypatch.setattr(unkept, "strict", 1)
+    monkeypatch.setattr(unkept, "refused", None)
+    for refused in (lambda: torch.autograd.grad((back * fresh).sum(), fresh), lambda: f"{back}", lambda: repr({"h": back})):
+        unkept.refused = None
+        with pytest.raises(RuntimeError, match="HistoryNotKept"):
+            refused()
+        assert unkept.refused is not None
+    unkept.refused = None
+    assert "MulBackward" in str(back * 2) and "grad_fn" not in str(back.detach())
+    assert torch.equal(torch.autograd.grad((fresh * 2).sum(), fresh)[0], torch.full((4,), 2.0))
+    assert unkept.refused is None
+
+
+def test_a_sparse_tensor_loses_its_history_and_that_is_said() -> None:
+    torch = pytest.importorskip("torch")
+    dense = torch.eye(3, requires_grad=True)
+    assert [row.why for row in capture({("given", "s"): dense.to_sparse()}).unlike] == ["how it was computed"]

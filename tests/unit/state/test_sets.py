@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import weakref
 from typing import Any
 
 from rearview.state.capture import capture
@@ -90,3 +92,33 @@ def test_an_empty_set_is_unlike_only_if_something_was_in_it() -> None:
         removed.discard(one)
     captured = capture({("given", "fresh"): set(), ("given", "emptied"): emptied, ("given", "removed"): removed})
     assert [one.where for one in captured.unlike] == ["removed"]
+
+
+class _Node:
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+
+def test_weak_sets_and_sets_of_objects_are_the_same_whatever_the_addresses() -> None:
+    def digests(kind: type, first: str, order: list[int]) -> dict[Any, str]:
+        nodes = {number: _Node(number // 4) for number in order}  # several are equal
+        keep = [nodes[number] for number in sorted(nodes)]
+        some = kind(keep[1::2])
+        taken = capture({("global", first): keep, ("global", "some"): some})
+        return root_digests(taken.tree, [])
+
+    draw = random.Random(3)
+    for kind, first in itertools.product((weakref.WeakSet, set, frozenset), ("before", "then")):  # whose elements they are
+        known = digests(kind, first, list(range(24)))
+        for _ in range(20):
+            assert digests(kind, first, draw.sample(range(24), 24)) == known, (kind, first)
+        assert digests(kind, first, list(range(20))) != known
+
+
+def test_a_weak_set_holds_the_same_objects_again() -> None:
+    keep = [_Node(k) for k in range(9)]
+    value = {"keep": keep, "weak": weakref.WeakSet(keep[2:5])}
+    back, _ = _back(value, {"keep": list(keep), "weak": weakref.WeakSet(keep)})
+    assert {id(one) for one in back["weak"]} == {id(one) for one in back["keep"][2:5]}
+    anew, _ = _back(value, None)
+    assert {one.value for one in anew["weak"]} == {2, 3, 4} and all(one in anew["weak"] for one in anew["keep"][2:5])

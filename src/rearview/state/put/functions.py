@@ -151,7 +151,7 @@ class WeakReference(Kind):
 
 
 class Weakly(InPlace):
-    """A container that holds things weakly. Payload: class, then elements, or keys and values."""
+    """A dict that holds things weakly. Payload: class, then keys and values; states of an earlier day have sets of this kind, too."""
 
     def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
         if not plan.fits(live, payload[0], object):
@@ -170,6 +170,20 @@ class Weakly(InPlace):
             made.update(items)
         else:
             made.update(zip(items[::2], items[1::2], strict=True))
+
+
+class WeakSet(InPlace):
+    """A set that holds its elements weakly. Payload: class, None, elements."""
+
+    def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
+        return plan.elements(payload[2:], list(live)) if plan.fits(live, payload[0], object) else None
+
+    def build(self, job: Job, payload: Any, live: Any) -> Any:
+        return job.named(payload[0])() if live is ABSENT else live
+
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
+        made.clear()
+        made.update(sequence(job, payload[2:]))
 
 
 class Random(InPlace):
@@ -211,6 +225,7 @@ class File(Kind):
 
 
 KINDS: dict[str, Kind] = {
-    "func": Function(), "cell": Cell(), "method": Method(), "bmethod": BuiltinMethod(), "weakref": WeakReference(), "weakly": Weakly(),
+    "func": Function(), "cell": Cell(), "method": Method(), "bmethod": BuiltinMethod(), "weakref": WeakReference(),
+    "weakly": Weakly(), "weakset": WeakSet(),
     "random": Random(), "file": File(),
 }  # fmt: skip

@@ -1,18 +1,17 @@
 """Torch tensors, generators and the small values of torch going back.
 
 A live tensor of the recorded class stays the same object: its memory is filled, or it is pointed to memory of the recorded shape and
-dtype. A tensor that had a history when it was recorded comes back as a value with one that leads nowhere: it says of itself what it said,
-and a backward pass through it raises.
+dtype. A tensor that had a history when it was recorded comes back as a value with one that leads nowhere (`unkept`).
 """
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rearview.state import devices
+from rearview.state.put import unkept
 from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs
 from rearview.state.put.objects import adopt
 from rearview.state.take.tensors import CONJ, HISTORY, NEG, REQUIRES_GRAD, RETAINS_GRAD, UNKNOWN
@@ -151,7 +150,7 @@ class Tensor(InPlace):
         plain = torch_()._conj(plain) if flags & CONJ else plain
         plain = torch_()._neg_view(plain) if flags & NEG else plain
         if flags & HISTORY and payload[0] == NONE and not flags & (CONJ | NEG):
-            plain = _with_history(plain)
+            plain = unkept.with_history(plain)
             adopt(job, [payload[5]], plain)
             return plain
         fresh = of_class(job, payload[0], plain, bool(flags & REQUIRES_GRAD))
@@ -159,38 +158,12 @@ class Tensor(InPlace):
         return fresh
 
     def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
+        unkept.remember(made)
         put_attributes(job, payload[5], made)
         put_grad(job, payload[4], made)
         if made.grad_fn is not None and job.plain(payload[3]) & RETAINS_GRAD:
             made.retain_grad()
             made.grad = job.made[payload[4]]
-
-
-@functools.cache
-def _cut() -> Any:
-    """What stands for a history that was not kept."""
-    function: Any = torch_().autograd.Function
-
-    class HistoryNotKept(function):  # type: ignore[misc]
-        """Gives a tensor out, and raises on the way back."""
-
-        @staticmethod
-        def forward(ctx: Any, anchor: Any, value: Sequence[Any]) -> Any:
-            return value[0]
-
-        @staticmethod
-        def backward(ctx: Any, *grads: Any) -> Any:
-            raise RuntimeError("HistoryNotKept: this tensor was put back from a checkpoint, which does not keep how it was computed")
-
-    return HistoryNotKept
-
-
-def _with_history(plain: Any) -> Any:
-    torch = torch_()
-    if not (plain.is_floating_point() or plain.is_complex()):
-        return plain
-    with torch.enable_grad():
-        return _cut().apply(torch.empty((), requires_grad=True), [plain])
 
 
 def _point(live: Any, layout: Layout, target: Target, offset: int) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from rearview.state.take.attributes import attributes
 from rearview.state.take.objects import found, named
 from rearview.state.take.walk import Taker, Uncapturable, Walk
-from rearview.state.tree import NOTHING, Node
+from rearview.state.tree import NONE, NOTHING, Node
 
 
 def code_digest(code: types.CodeType) -> str:
@@ -99,9 +99,13 @@ def take_weakref(walk: Walk, value: weakref.ref[Any]) -> Node:
 
 
 def take_weakly(walk: Walk, value: Any) -> Node:
-    """A container that holds its keys, values or elements weakly: what it holds now."""
-    parts = [value] if isinstance(value, weakref.WeakSet) else list(value.items())
-    return ("weakly", [walk.slot(type(value)), *walk.slots(part for group in parts for part in list(group))])
+    """A dict that holds its keys or values weakly: what it holds now, in its order."""
+    return ("weakly", [walk.slot(type(value)), *walk.slots(part for pair in list(value.items()) for part in pair)])
+
+
+def take_weak_set(walk: Walk, value: weakref.WeakSet[Any]) -> Node:
+    """A set that holds its elements weakly. Their order is that of their addresses and means nothing."""
+    return ("weakset", [walk.slot(type(value)), NONE, *walk.slots(list(value))])
 
 
 def take_random(walk: Walk, value: random.Random) -> Node:
@@ -133,7 +137,7 @@ _TAKERS: dict[type, Taker] = {
     types.WrapperDescriptorType: take_descriptor,
     types.ClassMethodDescriptorType: take_descriptor,
     weakref.ref: take_weakref,
-    weakref.WeakSet: take_weakly,
+    weakref.WeakSet: take_weak_set,
     weakref.WeakKeyDictionary: take_weakly,
     weakref.WeakValueDictionary: take_weakly,
     random.Random: take_random,

@@ -22,6 +22,8 @@ REQUIRES_GRAD, HISTORY, CONJ, NEG, RETAINS_GRAD, UNKNOWN = 1, 2, 4, 8, 16, 32
 """Flags of a tensor. UNKNOWN: a test left out whether it requires a gradient."""
 
 _TAKE_ATTRS = take_attrs()
+_COMPUTED = "how it was computed"
+"""Comes back otherwise: as a value without any history."""
 
 
 def loaded() -> Any:
@@ -115,6 +117,8 @@ def take_tensor(walk: Walk, tensor: Any) -> Node:
     if walk.omit is not None and walk.omit(walk.where(walk.at) + ".requires_grad", tensor):
         flags |= UNKNOWN
     if tensor.is_meta:
+        if flags & HISTORY:
+            walk.differs(tensor, _COMPUTED)
         return ("meta", [kind, layout(walk, tensor), walk.slot(flags), attributes])
     try:
         buffer = storage_buffer(walk, tensor)
@@ -124,7 +128,7 @@ def take_tensor(walk: Walk, tensor: Any) -> Node:
     if flags & HISTORY:
         _look_at_history(walk, tensor)
         if kind != NONE or flags & (CONJ | NEG):
-            walk.differs(tensor, "how it was computed")
+            walk.differs(tensor, _COMPUTED)
     return (
         "tensor",
         [kind, layout(walk, tensor), buffer, walk.slot(flags), walk.slot(grad), attributes, walk.slot(tensor.storage_offset())],
@@ -144,6 +148,8 @@ def _take_sparse(walk: Walk, tensor: Any) -> Node:
     torch = sys.modules["torch"]
     kind, attributes = _class_and_attributes(walk, tensor)
     flags = _flags(tensor)
+    if flags & HISTORY:
+        walk.differs(tensor, _COMPUTED)
     name = str(tensor.layout).removeprefix("torch.")
     plain = tensor.detach()
     if tensor.layout is torch.sparse_coo:
