@@ -247,3 +247,21 @@ def test_the_last_checkpoint_is_accounted_for_although_it_was_still_being_writte
     taken = len(listed(cli))
     assert taken == (2 if fails else 3)
     assert f"k={taken} of n={taken}" in cli("show", "last", check=True).stdout
+
+
+UNKEPT = """
+import socket
+import rearview as rv
+links = [socket.socket() for _ in range(20)]
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        links.append(socket.socket())
+for link in links:
+    link.close()
+"""
+
+
+def test_members_of_a_container_that_cannot_be_kept_are_said_once(project: Path, python: Python) -> None:
+    done = python(UNKEPT, name="train.py", env={"REARVIEW_EVERY": "1"}, check=True)
+    said = [line for line in done.stderr.splitlines() if "partial" in line and "links" in line]
+    assert len(said) == 1 and "links[" in said[0] and "20 more like it are not in them" in said[0], done.stderr

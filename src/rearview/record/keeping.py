@@ -7,6 +7,7 @@ checkpoints with one sentence; logging goes on.
 from __future__ import annotations
 
 import math
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,8 @@ _LARGE = 256 << 20
 _PASSES = 3
 """Over the bytes of a state: the copy, the hash, the write. What the first checkpoint is reckoned to cost."""
 _LOOK_AGAIN_S = 60.0
+_MEMBER = re.compile(r"\[[^\]]*\]")
+"""Which one of a list or dict."""
 
 
 class Keeping:
@@ -91,8 +94,7 @@ class Keeping:
     def introduce(self, scope: Scope) -> None:
         """What was named is looked at once: it can be captured, or the run says now that it cannot."""
         captured = capture({("given", name): value for name, value in scope.given().items()}, adapters=[positions.Iterators()])
-        for lack in captured.missing:
-            self._say_once(_partial(lack.where, lack.type_name, lack.why))
+        self._say_partial([[lack.where, lack.type_name, lack.why] for lack in captured.missing])
 
     def main_begins(self, scope: Scope, period: AdaptivePeriod) -> None:
         """The main loop is about to begin: what is there now says how large a checkpoint will be, at the least."""
@@ -120,6 +122,16 @@ class Keeping:
         if (about or sentence) not in self._said:
             self._said.add(about or sentence)
             say(sentence)
+
+    def _say_partial(self, missing: list[list[str]]) -> None:
+        """What is not held, by name: of the members of a container one for all."""
+        alike: dict[str, list[list[str]]] = {}
+        for row in missing:
+            alike.setdefault(_MEMBER.sub("[]", " ".join(row)), []).append(row)
+        for about, ((where, kind, why), *more) in alike.items():
+            others = f" and {len(more)} more like it" if more else ""
+            are = "are" if more else "is"
+            self._say_once(f"checkpoints of this run are partial: {where} ({kind}){others} {are} not in them: {why}", about=about)
 
     # -- when ----------------------------------------------------------------------------------------------------------
 
@@ -187,8 +199,7 @@ class Keeping:
         recorder = self.recorder
         missing = [[lack.where, lack.type_name, lack.why] for lack in captured.missing]
         missing += [[str(boundary.path[-1][0]), "position", why] for why in boundary.inexact]
-        for where, kind, why in missing:
-            self._say_once(_partial(where, kind, why))
+        self._say_partial(missing)
         return Manifest(
             run=recorder.run,
             process=recorder.process,
@@ -285,7 +296,3 @@ class Keeping:
             self.account(block, period)
         self._thinning.keep_to_it(last=True)
         self._reserve.end()
-
-
-def _partial(where: str, kind: str, why: str) -> str:
-    return f"checkpoints of this run are partial: {where} ({kind}) is not in them: {why}"
