@@ -183,10 +183,11 @@ MODULES, FUNCTIONS = 20, 50
 
 
 def beside() -> dict[str, Any]:
-    """What is taken beside variables, once for each part of a checkpoint: modules of the project, what names mean, the process."""
+    """What is taken beside variables, once for each part of a checkpoint: modules of the project, what names mean, what was
+    made anew or is remembered, the process."""
     import torch  # noqa: F401 (its modules are looked through, and its settings)
 
-    from rearview.state import bindings, process, scope
+    from rearview.state import bindings, caches, process, remade, scope
 
     with tempfile.TemporaryDirectory() as folder:
         for number in range(MODULES):
@@ -197,9 +198,12 @@ def beside() -> dict[str, Any]:
             sys.path.remove(folder)
         project = Path(folder)
         modules, first = list(scope.project_modules(project)), process.now()
+        began, remembered = remade.Began(modules), caches.Caches(modules)
         works: dict[str, Callable[[], object]] = {
             "modules_ms": lambda: list(scope.project_modules(project)),
             "names_ms": lambda: bindings.take([], project, modules),
+            "made_ms": lambda: began.since(modules, list),
+            "caches_ms": lambda: remembered.roots(modules),
             "process_ms": lambda: process.changed(first),
         }
         taken = {name: harness.repeat(work, times=201, warmup=5) for name, work in works.items()}

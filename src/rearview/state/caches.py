@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from rearview.state.take.attributes import DICT_OF
 from rearview.state.take.walk import Lost
 from rearview.state.tree import RootKey
 
 KIND = "cache"
 _CACHED = type(functools.lru_cache(lambda: None))
-_MAY_BE = (_CACHED, staticmethod, classmethod)
+_MAY_BE = frozenset((_CACHED, staticmethod, classmethod))
 _WHY = "what it remembered in the loops is not kept (a cache with a limit, or with keywords in its keys)"
 
 
@@ -47,7 +48,7 @@ def _of(modules: list[tuple[str, ModuleType]]) -> Iterator[tuple[RootKey, Any]]:
                 if getattr(value, "__module__", None) == module:
                     yield (KIND, module, name), value
             elif isinstance(value, type) and value.__module__ == module:
-                for attribute, held in list(vars(value).items()):
+                for attribute, held in list(DICT_OF(value).items()):
                     if type(held) in _MAY_BE:
                         function = getattr(held, "__func__", held)
                         if isinstance(function, _CACHED):

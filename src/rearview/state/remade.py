@@ -12,11 +12,14 @@ from typing import Any
 
 from rearview.state import scope
 from rearview.state.put.names import is_in
+from rearview.state.take.attributes import DICT_OF
 from rearview.state.take.objects import found, named
 from rearview.state.take.walk import Lost
 from rearview.state.tree import MADE, RootKey
 
-_NO_CODE = (str, int, float, bool, type(None), tuple, list, dict, types.GetSetDescriptorType)
+_NO_CODE = frozenset((str, int, float, bool, type(None), tuple, list, dict, types.GetSetDescriptorType))
+
+_MADE = (type, types.FunctionType)
 
 Codes = Callable[[], Sequence[types.CodeType]]
 """The code in which functions are looked for that have to be made again."""
@@ -55,8 +58,10 @@ class Began:
 
 def _own(module: str, namespace: Mapping[str, Any]) -> dict[str, Any]:
     """Functions and classes that a module holds under the names they were made with, and methods that no class statement made."""
-    held = [(name, value) for name, value in list(namespace.items()) if isinstance(value, (type, types.FunctionType))]
-    own = {name: value for name, value in held if is_own(module, name, value)}
+    own = {
+        name: value for name, value in list(namespace.items())
+        if isinstance(value, _MADE) and value.__qualname__ == name and value.__module__ == module
+    }  # fmt: skip
     for owner, name, value in patched(module, namespace):
         if not (isinstance(value, types.FunctionType) and named(value)):
             own[f"{owner.__qualname__}.{name}"] = value
@@ -73,7 +78,7 @@ def patched(module: str, namespace: Mapping[str, Any]) -> Iterator[tuple[type, s
     for owner in list(namespace.values()):
         if isinstance(owner, type) and owner.__module__ == module:
             called = owner.__qualname__ + "."
-            for name, value in list(vars(owner).items()):
+            for name, value in list(DICT_OF(owner).items()):
                 kind = type(value)
                 if kind is types.FunctionType:  # most of them
                     if value.__qualname__ != called + name:
