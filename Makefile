@@ -49,9 +49,11 @@ long: $(VENV)/.ready  ## the long reliability runs (hours); prints totals
 	REARVIEW_TEST_FUZZ=1000000 REARVIEW_TEST_FLIPS=100000 REARVIEW_TEST_WRITERS=24x50000 REARVIEW_TEST_RESUME_KILLS=30 REARVIEW_TEST_PROGRAMS=2000 REARVIEW_TEST_INSTRUMENT=5000 \
 	$(PYTEST) --ignore=tests/docs
 
-corpus:  ## public programs with checkpoints added, killed and resumed; says what it needs
+corpus:  ## public programs with checkpoints added: killed and resumed, and asked in hindsight; says what it needs
 	@test -n "$(CORPUS)" -a -n "$(MIRROR)" -a -n "$(WORK)" || { echo "say where the descriptions of the programs, their repositories and a scratch folder are: make corpus CORPUS=... MIRROR=... WORK=... [CORPUS_PYTHON=...] [PROGRAMS=\"word_lm dcgan\"]"; exit 1; }
-	@$(CORPUS_PYTHON) scripts/corpus.py --tools "$(CORPUS)" --mirror "$(MIRROR)" --work "$(WORK)" --python "$(CORPUS_PYTHON)" $(PROGRAMS)
+	@for script in corpus corpus_questions; do \
+	  $(CORPUS_PYTHON) scripts/$$script.py --tools "$(CORPUS)" --mirror "$(MIRROR)" --work "$(WORK)" --python "$(CORPUS_PYTHON)" $(PROGRAMS) || failed=1; \
+	done; exit $${failed:-0}
 
 wheel: $(VENV)/.ready  ## build dist/*.whl and look at what is in it
 	rm -rf dist
