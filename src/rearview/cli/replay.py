@@ -172,13 +172,15 @@ def _ask_about(prospect: Any) -> None:
 
 def _partly(prospect: Any, answers: Any = ()) -> int:
     """Say how much of what was asked has no answer, and the exit code for that."""
+    refused, taken = {one.run for one in prospect.unanswered}, {one.run.run for one in (*prospect.to_run, *prospect.answered)}
     left = len(prospect.unanswered) + sum(1 for one in answers if one.unanswered is not None)
-    asked = len(prospect.unanswered) + len(prospect.to_run) + len(prospect.answered)
+    asked = len(prospect.unanswered) + len(prospect.to_run) + len(prospect.answered) - len(refused & taken)
     if not left:
         return EXIT_OK
     if prospect.unanswered or asked > 1:
         why = "the plan says why" if not answers else "it is said above why"
-        screen.note(f"rearview: {left} of {text.count(asked, 'run')} {'is' if left == 1 else 'are'} not answered; {why}")
+        wholly = " in full" if refused & taken else ""
+        screen.note(f"rearview: {left} of {text.count(asked, 'run')} {'is' if left == 1 else 'are'} not answered{wholly}; {why}")
     return EXIT_DIFFERENCES
 
 

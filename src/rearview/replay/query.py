@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -179,9 +179,10 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
     for other in elsewhere:
         one = _placed(placing, other, virtual)
         _refuse_misplaced(said, one)
-        _sort(found, one, scripts)
         if isinstance(one, Other) and other.partly is not None:
+            one = _without(one, other.partly, virtual)
             _sort(found, other.partly, scripts)
+        _sort(found, one, scripts)
     order = {run.run: at for at, run in enumerate(chosen)}
     found.questions.sort(key=lambda one: order[one.run.run])
     asked = {name for one in found.questions for name in one.names}
@@ -267,6 +268,12 @@ def _sort(found: Found, one: Question | Other, scripts: set[str]) -> None:
         found.others.append(other)
     elif isinstance(one, Question):
         found.questions.append(one)
+
+
+def _without(one: Other, partly: Question, names: Sequence[str]) -> Other:
+    """Why a run that is asked in part is not asked for the rest."""
+    left = [name for name in names if name not in partly.names and name not in partly.run.last]
+    return replace(one, why=f"only in part, without {', '.join(left)}: {one.why}")
 
 
 def _placed(elsewhere: Elsewhere, one: _Elsewhere, names: tuple[str, ...]) -> Question | Other:

@@ -144,6 +144,28 @@ def test_a_cell_edited_between_the_runs_of_one_kernel(tmp_path: Path) -> None:
     assert story.rows(story.project, "twice")[("0", "", "twice", 0)] != [], "where somebody said"
 
 
+def test_a_run_that_is_answered_in_part_is_counted_once(tmp_path: Path) -> None:
+    """Of two runs of one kernel the first has not the loop that one of the statements is in."""
+    story = Story(tmp_path, {})
+    cells = [
+        "import rearview as rv\ndef step(w):\n    g = w - 3\n    rv.log('g', g)  #?\n    return w - 0.1 * g\nw = 0.0\n",
+        "with rv.run(name='a'):\n    for epoch in rv.loop('epoch', range(2)):\n        w = step(w)\n        rv.log('weight', w)\n",
+        "with rv.run(name='b'):\n    for turn in rv.loop('turn', range(2)):\n        w = step(w)\n        rv.log('last', w + 1)  #?\n",
+    ]
+    story.project.mkdir(exist_ok=True)
+    with Session(story.project, tmp_path) as session:
+        for text in cells:
+            session.execute(recorded_text(text))
+    save(story.project, cells)
+    done = story.cli("replay", "g", "last", "--yes", check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 of 2 runs is not answered in full" in done.stderr, done.stderr
+    assert "only in part, without last: " in done.stdout, done.stdout
+    found = sorted((name, path) for _, path, name, _ in story.rows(story.project, "g", "last"))
+    of_loops = [("g", "epoch=0"), ("g", "epoch=1"), ("g", "turn=0"), ("g", "turn=1"), ("last", "turn=0"), ("last", "turn=1")]
+    assert found == of_loops
+
+
 def test_an_execution_that_was_edited_and_repeated_within_a_run(tmp_path: Path) -> None:
     """Both executions logged into the run: both get the statement, and so does the one that was repeated as it was."""
     story = Story(tmp_path, {})
