@@ -78,10 +78,12 @@ CAN_UNBIND = sys.version_info < (3, 12)
 
 
 def unbind(frame: FrameType, names: Sequence[str]) -> None:
-    """Delete variables of a frame, where it has them."""
+    """Delete variables of a frame, where it has them; those of a function stay where they cannot be deleted."""
     if not _optimized(frame):
         for name in names:
             frame.f_locals.pop(name, None)
+        return
+    if not CAN_UNBIND:
         return
     had_none = _has_no_dict(frame)
     namespace = frame.f_locals
