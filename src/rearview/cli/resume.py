@@ -90,11 +90,16 @@ def _look(run_ref: str | None, at: str | None, current_code: bool) -> tuple[RunI
 
 
 def _newest_unfinished(catalog: Any) -> RunInfo:
+    running: RunInfo | None = None
     for limit in (_LOOKED_AT, None):
         for run in catalog.runs(limit=limit):
             if run.status in ("killed", "failed") or (run.status == "running" and _is_ours(catalog.store, run)):
                 found: RunInfo = run
                 return found
+            running = running or (run if run.status == "running" else None)
+    if running is not None:
+        where = _where(catalog.store, running)
+        raise NotFound(f"no run was killed or failed; run {running.run} is still running{where}: wait for it, or end it first")
     raise NotFound("no run was killed or failed: there is nothing to go on with; `rearview runs` lists them")
 
 

@@ -89,14 +89,28 @@ class Child:
             os.killpg(self.pid, signal.SIGKILL)  # workers that outlive a killed program
         except (ProcessLookupError, PermissionError):
             pass
+        deadline = time.monotonic() + PATIENCE_S
+        while _group_lives(self.pid) and time.monotonic() < deadline:  # a run whose process still ends is a running one
+            time.sleep(0.001)
         return Done(code, self.stdout, (self._folder / "stderr").read_text())
 
 
 def _lives(pid: int) -> bool:
+    return _stat(pid)[0] not in "XZ"
+
+
+def _group_lives(group: int) -> bool:
+    found = [_stat(int(one.name)) for one in Path("/proc").iterdir() if one.name.isdigit()]
+    return any(state not in "XZ" and its_group == group for state, its_group in found)
+
+
+def _stat(pid: int) -> tuple[str, int]:
+    """The state of a process, and its group."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        state, _, group, *_ = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return False
+        return "X", 0
+    return state, int(group)
 
 
 class Nursery:
