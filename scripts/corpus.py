@@ -21,7 +21,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -178,8 +178,8 @@ class End:
 class Copy:
     """One program in a folder of its own."""
 
-    def __init__(self, program: dict[str, Any], base: Path, folder: Path, python: str, source: Path, more: tuple[Change, ...] = ()) -> None:
-        self.program, self.folder, self.python, self.source = program, folder, python, source
+    def __init__(self, program: dict[str, Any], base: Path, folder: Path, python: str, more: tuple[Change, ...] = ()) -> None:
+        self.program, self.folder, self.python = program, folder, python
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(base, folder)
         self.every, changes = CHANGES[program["id"]]
@@ -198,7 +198,7 @@ class Copy:
         env |= {"CORPUS_SYNTH": "1", "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
         env |= {"REARVIEW_EVERY": str(self.every), "REARVIEW_DIR": str(self.folder / ".rearview"), "CUDA_VISIBLE_DEVICES": ""}
         env |= {} if record else {"REARVIEW": "off"}
-        paths = [str(self.source)]
+        paths = [str(SOURCE)]
         for name, value in self.program.get("env", {}).items():
             if name == "PYTHONPATH":
                 paths.append(str((self.cwd / value).resolve()))
@@ -320,29 +320,36 @@ def row(name: str, found: dict[str, Any]) -> list[str]:
     said = {line for one in [found, *resumes] for line in one.get("said", ()) if " partial" in line or "may not go on" in line}
     again = ", ".join(f"{one['lines_again']} lines printed again" for one in resumes if not one["code"])
     roots = max((one["roots"] for one in resumes), default=0)
-    head = f"{name:16} {'yes' if found['equal'] else 'no':6} {found.get('lines', 0):5} {roots:5}  {again}"
+    head = f"{name:16} {'yes' if found['right'] else 'no':6} {found.get('lines', 0):5} {roots:5}  {again}"
     return [head.rstrip(), *(f"    {' '.join(line.split())[:180]}" for line in [*told, *sorted(said)])]
 
 
-def main() -> None:
-    """Run the programs that are asked for, and print a table, or a JSON object for each."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def over_programs(
+    told: str,
+    more: Mapping[str, int],
+    head: str,
+    trial: Callable[[dict[str, Any], Path, argparse.Namespace], dict[str, Any]],
+    lines: Callable[[str, dict[str, Any]], list[str]],
+) -> None:
+    """The command line of a script over the programs: those that are named are tried; a table, or JSON. Exit code 1 if one is not `right`.
+
+    `told`: what the script is; `more`: options of its own, whole numbers, with their defaults.
+    """
+    parser = argparse.ArgumentParser(description=told, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ids", nargs="*", help="programs; all that are known here if none is named")
-    parser.add_argument("--tools", type=Path, required=True)
-    parser.add_argument("--mirror", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
+    for folder in ("--tools", "--mirror", "--work"):
+        parser.add_argument(folder, type=Path, required=True)
     parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--kills", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=1)
+    for option, default in more.items():
+        parser.add_argument(f"--{option}", type=int, default=default)
     parser.add_argument("--json", action="store_true", help="an object a program instead of the table")
     chosen = parser.parse_args()
     sys.path.insert(0, str(chosen.tools))
     import run_corpus  # type: ignore[import-not-found]
     from programs import PROGRAMS  # type: ignore[import-not-found]
 
-    source = SOURCE
     if not chosen.json:
-        print(f"{'program':16} {'equal':6} {'lines':>5} {'roots':>5}  resumed, or why not")
+        print(head)
     failed = 0
     for program in PROGRAMS:
         name = program["id"]
@@ -352,37 +359,40 @@ def main() -> None:
         base = chosen.work / "prepared" / name
         if not base.is_dir():
             run_corpus.prepare(program, str(chosen.mirror), str(chosen.work), chosen.python)
-        found = _try(program, base, chosen, source, run_corpus.mask)
-        failed += not found["equal"]
-        print(json.dumps({"program": name, **found}) if chosen.json else "\n".join(row(name, found)), flush=True)
+        found = trial(program, base, chosen)
+        failed += not found["right"]
+        print(json.dumps({"program": name, **found}) if chosen.json else "\n".join(lines(name, found)), flush=True)
     sys.exit(1 if failed else 0)
 
 
-def _try(program: dict[str, Any], base: Path, chosen: argparse.Namespace, source: Path, mask: Any) -> dict[str, Any]:
+def program_resumed(program: dict[str, Any], base: Path, chosen: argparse.Namespace) -> dict[str, Any]:
     """One program: left alone, then killed and resumed as often as asked for."""
+    from run_corpus import mask
+
     luck = random.Random(f"{chosen.seed} {program['id']}")
     folder = chosen.work / "resumed" / program["id"] / "w"  # paths are part of what programs print and hold
-    code, text, errors = Copy(program, base, folder, chosen.python, source).start(record=False).wait()
+    code, text, errors = Copy(program, base, folder, chosen.python).start(record=False).wait()
     if code:
-        return {"equal": False, "why": f"not recorded, it ended with {code}: {errors[-400:]}", "resumes": []}
+        return {"right": False, "why": f"not recorded, it ended with {code}: {errors[-400:]}", "resumes": []}
     unrecorded = mask(text)
-    alone = Copy(program, base, folder, chosen.python, source)
+    alone = Copy(program, base, folder, chosen.python)
     code, text, errors = alone.start().wait()
     if code or mask(text) != unrecorded:
         why = f"recorded, it ended with {code}" if code else "recorded, it printed something else"
-        return {"equal": False, "why": f"{why}: {errors[-400:]}", "resumes": []}
+        return {"right": False, "why": f"{why}: {errors[-400:]}", "resumes": []}
     whole, ends, said = mask(text), alone.ends(), ours(errors)
     verdicts = []
     for _ in range(chosen.kills):
-        copy = Copy(program, base, folder, chosen.python, source)
+        copy = Copy(program, base, folder, chosen.python)
         lines = luck.randrange(text.count("\n") // 3, max(text.count("\n") * 9 // 10, 2))
         _, before, _ = copy.start().kill_after(lines, copy.has_checkpoint)
         code, after, errors = copy.resume().wait()
         found = verdict(whole, mask(before), mask(after), ends, copy.ends())
         verdicts.append({"code": code, **found, "said": ours(errors)} | ({"why": errors[-400:]} if code else {}))
     equal = all(one["code"] == 0 and one["output"] and not one["differing"] for one in verdicts)
-    return {"equal": equal, "lines": len(whole), "said": said, "resumes": verdicts}
+    return {"right": equal, "lines": len(whole), "said": said, "resumes": verdicts}
 
 
 if __name__ == "__main__":
-    main()
+    heading = f"{'program':16} {'equal':6} {'lines':>5} {'roots':>5}  resumed, or why not"
+    over_programs(str(__doc__), {"kills": 2, "seed": 1}, heading, program_resumed, row)

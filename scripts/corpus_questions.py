@@ -14,12 +14,11 @@ import argparse
 import ast
 import hashlib
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpus import ARGUMENTS, CHANGES, SOURCE, Change, Copy, Loop
+from corpus import Change, Copy, Loop, over_programs
 
 OURS = (".rearview", ".corpus.out", ".corpus.err", "__pycache__")
 """Files of this tool, and what a program's start leaves: nothing that a replay could have changed."""
@@ -119,7 +118,7 @@ def asked(text: str, questions: list[Question]) -> str:
 def program_of(program: dict[str, Any], base: Path, folder: Path, python: str) -> Copy:
     """A copy of a program, ready to be recorded."""
     name = program["id"]
-    copy = Copy(program, base, folder, python, SOURCE, (MORE[name],) if name in MORE else ())
+    copy = Copy(program, base, folder, python, (MORE[name],) if name in MORE else ())
     if name in SEEDED:
         file, behind, statement = SEEDED[name]
         text = (copy.folder / file).read_text()
@@ -252,37 +251,6 @@ def lines_of(name: str, found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def main() -> None:
-    """Ask the programs that are named, and print a table, or a JSON object for each."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("ids", nargs="*", help="programs; all that are known here if none is named")
-    parser.add_argument("--tools", type=Path, required=True)
-    parser.add_argument("--mirror", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--json", action="store_true", help="an object a program instead of the table")
-    chosen = parser.parse_args()
-    sys.path.insert(0, str(chosen.tools))
-    import run_corpus  # type: ignore[import-not-found]
-    from programs import PROGRAMS  # type: ignore[import-not-found]
-
-    if not chosen.json:
-        print(f"{'program':16} {'question':22} {'values':>6} {'differing':>9}  {'scan':18} {'took':>7}  verdict")
-    failed = 0
-    for program in PROGRAMS:
-        name = program["id"]
-        if name not in (chosen.ids or QUESTIONS) or name not in CHANGES:
-            continue
-        program = {**program, "args": ARGUMENTS.get(name, program["args"])}
-        base = chosen.work / "prepared" / name
-        if not base.is_dir():
-            run_corpus.prepare(program, str(chosen.mirror), str(chosen.work), chosen.python)
-        found = program_asked(program, base, chosen)
-        failed += not found["right"]
-        print(json.dumps({"program": name, **found}) if chosen.json else "\n".join(lines_of(name, found)), flush=True)
-    sys.exit(1 if failed else 0)
-
-
 if __name__ == "__main__":
-    main()
+    heading = f"{'program':16} {'question':22} {'values':>6} {'differing':>9}  {'scan':18} {'took':>7}  verdict"
+    over_programs(str(__doc__), {"workers": 2}, heading, program_asked, lines_of)
