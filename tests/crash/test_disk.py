@@ -17,6 +17,7 @@ import pytest
 from rearview.store import layout
 from tests.conftest import environment
 from tests.integration.record.reading import read_all
+from tests.small_disk import mounted as small_disk_at
 
 TOY = """
 import os, sys, time
@@ -52,15 +53,8 @@ def truth(project: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def small_disk(project: Path) -> Iterator[Path]:
     """A disk of 600 kB at the place of the store."""
-    store = project / layout.FOLDER
-    store.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(store)], capture_output=True).returncode:
-        pytest.skip("mounting is not permitted here")
-    yield store
-    kept = project / "kept"
-    shutil.copytree(store, kept)
-    subprocess.run(["umount", str(store)], check=True)
-    shutil.copytree(kept, store, dirs_exist_ok=True)
+    with small_disk_at(project / layout.FOLDER, "600k") as store:
+        yield store
 
 
 def warnings(said: str) -> list[str]:

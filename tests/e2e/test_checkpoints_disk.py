@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from rearview.store import layout, manifests
 from rearview.testing.checkpoints import epoch, keep
 from rearview.testing.stores import StoreBuilder
 from tests.conftest import RunsProgram, environment
+from tests.small_disk import mounted as small_disk_at
 
 MB = 1_000_000
 
@@ -25,15 +25,8 @@ MB = 1_000_000
 @pytest.fixture
 def small_disk(project: Path) -> Iterator[Path]:
     """A disk of 8 MB at the place of the store."""
-    store = project / layout.FOLDER
-    store.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8M", "none", str(store)], capture_output=True).returncode:
-        pytest.skip("mounting is not permitted here")
-    yield store
-    kept = project / "kept"
-    shutil.copytree(store, kept)
-    subprocess.run(["umount", str(store)], check=True)
-    shutil.copytree(kept, store, dirs_exist_ok=True)
+    with small_disk_at(project / layout.FOLDER, "8M") as store:
+        yield store
 
 
 def fill(folder: Path) -> None:

@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parent.parent.parent / "src"
+from tests.terminal import on_terminal
+
 SCRIPT = "import rearview as rv\nfor k in rv.loop('k', range(5)):\n    rv.log('x', k)\n    rv.log('text', '\\x1b[31mred')\n"
-
-
-def on_terminal(project: Path, *words: str, answer: str = "", env: dict[str, str] | None = None, columns: int = 100) -> tuple[int, str]:
-    """Run a command with a terminal for input, output and errors; what it showed."""
-    ours, its = pty.openpty()
-    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
-    environ = {**kept, "PYTHONPATH": str(SOURCE), "TERM": "xterm-256color", "COLUMNS": str(columns), **(env or {})}
-    child = subprocess.Popen([sys.executable, "-m", "rearview", *words], stdin=its, stdout=its, stderr=its, env=environ, cwd=project)
-    os.close(its)
-    if answer:
-        os.write(ours, answer.encode())
-    shown = b""
-    while True:
-        try:
-            piece = os.read(ours, 4096)
-        except OSError:  # Linux: the other side is closed
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(ours)
-    return child.wait(timeout=60), shown.decode()
 
 
 @pytest.fixture

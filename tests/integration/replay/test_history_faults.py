@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.integration.replay.hindsight import Story
+from tests.terminal import on_terminal
 
 BASE = """\
 import rearview as rv
@@ -127,34 +125,18 @@ def test_a_version_that_is_no_python_where_the_statement_goes(history: Story) ->
     assert set(_values(history, "looked")) == {"plain", "unsure", "unsure too", "now"}
 
 
-def _on_terminal(story: Story, *words: str, answers: str) -> tuple[int, str]:
-    """A command with a terminal for everything, and what somebody types."""
-    ours, its = pty.openpty()
-    environ = {**os.environ, **story.env, "TERM": "dumb", "COLUMNS": "120"}
-    command = [sys.executable, "-m", "rearview", *words]
-    child = subprocess.Popen(command, stdin=its, stdout=its, stderr=its, env=environ, cwd=story.project)
-    os.close(its)
-    os.write(ours, answers.encode())
-    shown = b""
-    while True:
-        try:
-            piece = os.read(ours, 4096)
-        except OSError:  # Linux: the other side is closed
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(ours)
-    return child.wait(timeout=120), shown.decode()
+def _asked(story: Story, *words: str, answer: str) -> tuple[int, str]:
+    """A command on a terminal without colours."""
+    return on_terminal(story.project, *words, answer=answer, env={**story.env, "TERM": "dumb"}, columns=120)
 
 
 def test_uncertain_places_are_asked_about_one_by_one(history: Story) -> None:
     where = ["--where", "name like 'unsure%'"]
-    code, shown = _on_terminal(history, "replay", "score", *where, answers="q\n")
+    code, shown = _asked(history, "replay", "score", *where, answer="q\n")
     assert code == 3 and shown.count("Is that its place?") == 1 and "2 of 2 runs are not answered" in shown
-    code, shown = _on_terminal(history, "replay", "score", *where, "--only-sure", answers="")
+    code, shown = _asked(history, "replay", "score", *where, "--only-sure", answer="")
     assert code == 3 and "Is that its place?" not in shown
-    code, shown = _on_terminal(history, "replay", "score", *where, answers="what\nn\ny\ny\n")
+    code, shown = _asked(history, "replay", "score", *where, answer="what\nn\ny\ny\n")
     assert code == 1 and shown.count("Is that its place?") == 3 and "1 of 2 runs is not answered" in shown, shown
     assert "+ rv.log" in shown and "a statement next to it was changed" in shown
     assert list(_values(history)) == ["unsure"], "the newest is asked about first"

@@ -10,21 +10,10 @@ import pytest
 from rearview.errors import RestoreRefused
 from rearview.state.capture import capture
 from rearview.state.restore import plan
-from rearview.testing.states import Kept, digests, roots
+from rearview.testing.states import Kept, roots
+from tests.unit.state.round_trip import put, taken
 
 np = pytest.importorskip("numpy")
-
-
-def taken(**named: Any) -> Kept:
-    captured = capture(roots(**named))
-    assert captured.missing == []
-    return Kept(captured)
-
-
-def put(kept: Kept, **live: Any) -> dict[str, Any]:
-    made = plan(kept.tree, roots(**live), kept).apply()
-    assert digests(capture(made)) == kept.digests
-    return {str(key[-1]): value for key, value in made.items()}
 
 
 RECORD = np.dtype([("a", "<i4"), ("b", ">f8", (2,)), ("c", "U3")])

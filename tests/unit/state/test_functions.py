@@ -13,22 +13,9 @@ from typing import Any
 import pytest
 
 from rearview.errors import RestoreRefused
-from rearview.state.capture import capture
 from rearview.state.restore import plan
 from rearview.state.take.objects import named
-from rearview.testing.states import Kept, digests, roots
-
-
-def taken(**named: Any) -> Kept:
-    captured = capture(roots(**named))
-    assert captured.missing == []
-    return Kept(captured)
-
-
-def put(kept: Kept, *, codes: Any = (), **live: Any) -> dict[str, Any]:
-    made = plan(kept.tree, roots(**live), kept, codes=codes).apply()
-    assert digests(capture(made)) == kept.digests
-    return {str(key[-1]): value for key, value in made.items()}
+from tests.unit.state.round_trip import put, taken
 
 
 def counter(start: int) -> tuple[Callable[[], int], Callable[[], int]]:

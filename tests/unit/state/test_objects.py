@@ -31,18 +31,7 @@ from rearview.errors import RestoreRefused
 from rearview.state.capture import capture
 from rearview.state.restore import plan
 from rearview.testing.states import Kept, difference, digests, roots
-
-
-def taken(**named: Any) -> Kept:
-    captured = capture(roots(**named))
-    assert captured.missing == []
-    return Kept(captured)
-
-
-def put(kept: Kept, **live: Any) -> dict[str, Any]:
-    made = plan(kept.tree, roots(**live), kept).apply()
-    assert digests(capture(made)) == kept.digests
-    return {str(key[-1]): value for key, value in made.items()}
+from tests.unit.state.round_trip import put, taken
 
 
 class Level(enum.IntEnum):

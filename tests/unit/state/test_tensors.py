@@ -14,7 +14,8 @@ from rearview.errors import RestoreRefused
 from rearview.state.capture import capture
 from rearview.state.restore import plan
 from rearview.state.take.histories import PENDING
-from rearview.testing.states import Kept, digests, roots
+from rearview.testing.states import Kept, roots
+from tests.unit.state.round_trip import put
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -25,12 +26,6 @@ def taken(**named: Any) -> Kept:
     captured = capture(roots(**named))
     assert [lack for lack in captured.missing if lack.why != PENDING] == []
     return Kept(captured)
-
-
-def put(kept: Kept, **live: Any) -> dict[str, Any]:
-    made = plan(kept.tree, roots(**live), kept).apply()
-    assert digests(capture(made)) == kept.digests
-    return {str(key[-1]): value for key, value in made.items()}
 
 
 def same(a: Any, b: Any) -> bool:
