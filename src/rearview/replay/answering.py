@@ -375,5 +375,4 @@ def following(answer: Answer) -> Prepared | None:
         return other if other.plan != prepared.plan else prepared.climb(scans.START)
     if answer.judgement.verdict != "divergent" or answer.failed or answer.statement_changes_run:
         return None
-    at = scans.RUNGS.index(prepared.plan.rung)
-    return prepared.climb(scans.RUNGS[at + 1]) if at + 1 < len(scans.RUNGS) else None
+    return prepared.next_rung()

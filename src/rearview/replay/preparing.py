@@ -87,6 +87,12 @@ class Prepared:
         """The same on another rung."""
         return replace(self, plan=self.on(rung))
 
+    def next_rung(self) -> Prepared | None:
+        """The same on the next rung of the ladder: one on which nothing would be put back is the start itself."""
+        later = [self.climb(rung) for rung in scans.RUNGS[scans.RUNGS.index(self.plan.rung) + 1 :]]
+        deeper = any(one.part == OTHER and one.restorable for one in self.history.boundaries)
+        return next((one for one in later if one.plan.rung == scans.START or one.plan.put_back or deeper), None)
+
     def with_histories(self) -> Prepared:
         """The same without the states that do not keep how a tensor of theirs was computed: what computes it is run."""
         without = replace(self, need=replace(self.need, lost=self.need.lost | {one.name for one in self.history.boundaries if one.pending}))

@@ -11,7 +11,8 @@ from rearview.errors import UsageError
 from rearview.plan import scans
 from rearview.plan.cost import Seconds
 from rearview.plan.scans import Plan, Stretch
-from rearview.replay import answering, asking
+from rearview.plan.timeline import OTHER, Boundary
+from rearview.replay import answering, asking, preparing
 
 
 class _Prepared:
@@ -26,6 +27,10 @@ class _Prepared:
 
     def climb(self, rung: str) -> _Prepared:
         return _Prepared(self.costs, rung)
+
+    def next_rung(self) -> _Prepared | None:
+        at = scans.RUNGS.index(self.plan.rung) + 1
+        return self.climb(scans.RUNGS[at]) if at < len(scans.RUNGS) else None
 
 
 def _carrying(verdicts: dict[str, str], ran: list[str], **facts: Any) -> Any:
@@ -94,6 +99,22 @@ def test_what_a_statement_does_not_find_where_states_were_put_back_is_looked_for
         answer = _answer(plan, failed=[{"error": error}])
         assert answer.not_there is there
         assert _tried(answer) == (start if there else None)
+
+
+@pytest.mark.parametrize(
+    ("put_back", "other", "rungs"),
+    [(0, False, ["start"]), (1, False, ["pseudoresume", "start"]), (0, True, ["pseudoresume", "start"])],
+)
+def test_a_rung_on_which_nothing_is_put_back_is_the_start_itself(put_back: int, other: bool, rungs: list[str]) -> None:
+    def prepared(rung: str) -> Any:
+        history = SimpleNamespace(boundaries=[Boundary("b", OTHER, 0, 0)] if other else [])
+        return SimpleNamespace(plan=Plan(rung, (Stretch(put_back=put_back if rung != "start" else 0),)), history=history, climb=prepared)
+
+    seen, one = [], preparing.Prepared.next_rung(prepared("resume"))
+    while one is not None:
+        seen.append(one.plan.rung)
+        one = preparing.Prepared.next_rung(one)
+    assert seen == rungs
 
 
 _WENT_BACK = "Traceback (most recent call last):\n  File ...\nRuntimeError: HistoryNotKept: this tensor was put back\n"
