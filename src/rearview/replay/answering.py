@@ -89,9 +89,14 @@ class Answer:
         """Whether a statement found something not to be there, where states were put back: it may be they that do not have it."""
         plan = self.prepared.plan
         restored = plan.rung != scans.START and any(one.start is not None or one.skip for one in plan.stretches)
-        if any(str(one.get("error")).startswith(_NOT_THERE) for one in self.failed):
-            return restored
-        return restored and bool(self.lost) and str(raised(self.output)).startswith(_NO_HISTORY)  # the program itself went back
+        return restored and (self.lacks_history or any(str(one.get("error")).startswith(_NOT_THERE) for one in self.failed))
+
+    @property
+    def lacks_history(self) -> bool:
+        """Whether a statement, or the program itself, went back through how a tensor was computed that was put back."""
+        if self.failed:
+            return any(str(one.get("error")).startswith(_NO_HISTORY) for one in self.failed)
+        return bool(self.lost) and str(raised(self.output)).startswith(_NO_HISTORY)
 
     @property
     def statement_changes_run(self) -> bool:
@@ -360,11 +365,14 @@ def _names_in(unit: Unit) -> list[str]:
     return list(found)
 
 
-def next_rung(answer: Answer) -> str | None:
-    """The next rung of the ladder for an answer that failed its proof; None if there is none, or none would help."""
-    if answer.not_there and not answer.interrupted:
-        return scans.START
-    if answer.judgement.verdict != "divergent" or answer.interrupted or answer.failed or answer.statement_changes_run:
+def following(answer: Answer) -> Prepared | None:
+    """What may be tried after an answer that failed its proof, as a rule the next rung of the ladder; None if nothing would help."""
+    prepared = answer.prepared
+    if answer.interrupted:
         return None
-    at = scans.RUNGS.index(answer.prepared.plan.rung)
-    return scans.RUNGS[at + 1] if at + 1 < len(scans.RUNGS) else None
+    if answer.not_there:
+        other = prepared.with_histories() if answer.lacks_history else prepared
+        return other if other.plan != prepared.plan else prepared.climb(scans.START)
+    if answer.judgement.verdict != "divergent" or answer.failed or answer.statement_changes_run:
+        return None
+    return prepared.next_rung()

@@ -86,6 +86,8 @@ class RootFacts:
     first_at: int = -1
     kind: str = ""
     """Of the recorded node, where known."""
+    reached: frozenset[str] = frozenset()
+    """Of an array in a variable: the variables from which it can be come to."""
 
 
 @dataclass(slots=True)
@@ -296,6 +298,7 @@ class _Comparing:
         for root, before, after, *kind in differ:
             known = found.roots.setdefault(str(root), RootFacts())
             known.differing += 1
+            known.reached |= frozenset(map(str, kind[1] if len(kind) > 1 else ()))
             described = manifest.roots.get(root) if manifest else None
             known.kind = str(kind[0]) if kind else str(described[2]) if described and len(described) > 2 else known.kind
             self._note(known, str(root), Difference("state", str(root), path, before, after, event.process, part))

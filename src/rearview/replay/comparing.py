@@ -203,7 +203,7 @@ class Comparing:
 
 def differences(
     captured: Captured, recorded: Mapping[str, Sequence[Any]], state: Callable[[], leaves.State | None] = lambda: None
-) -> list[list[str | None]]:
+) -> list[list[Any]]:
     """The roots of a recorded state that are another thing now, with both digests; None for one that is not there.
 
     Of one in which only plain values differ, those: what they are, and of which kind. `state` gives the recorded one, to look into.
@@ -214,14 +214,14 @@ def differences(
     wanted = [keys[text] for text in recorded if text in keys]
     memory = _buffer_digests(captured)
     digests = root_digests(captured.tree, memory, only=wanted)
-    found: list[list[str | None]] = []
+    found: list[list[Any]] = []
     for text, (before, *_) in recorded.items():
         now = digests[keys[text]] if text in keys else None
         if now == before:
             continue
         then = state() if now is not None and len(found) < _MOST_NAMED else None
         inside = leaves.differing(then, leaves.State(captured.tree, memory), keys[text], str(before), wanted) if then is not None else []
-        found += [[text + leaf.path, leaf.recorded, leaf.replayed, leaf.kind] for leaf in inside] or [[text, str(before), now]]
+        found += [leaves.row(text, leaf) for leaf in inside] or [[text, str(before), now]]
     return found
 
 

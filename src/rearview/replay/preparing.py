@@ -18,7 +18,7 @@ from rearview.model import RunId, VersionId
 from rearview.plan import cost, scans
 from rearview.plan.cost import Rates
 from rearview.plan.scans import Need, Plan
-from rearview.plan.timeline import ITERATION, OTHER, History
+from rearview.plan.timeline import BLOCK, ITERATION, OTHER, History
 from rearview.record import past
 from rearview.record.past import Past
 from rearview.replay import again, coverage, cut, history, inputs, interpreters, logged, lost_files, needs, notebooks
@@ -87,6 +87,17 @@ class Prepared:
         """The same on another rung."""
         return replace(self, plan=self.on(rung))
 
+    def next_rung(self) -> Prepared | None:
+        """The same on the next rung of the ladder: one on which nothing would be put back is the start itself."""
+        later = [self.climb(rung) for rung in scans.RUNGS[scans.RUNGS.index(self.plan.rung) + 1 :]]
+        deeper = any(one.part == OTHER and one.restorable for one in self.history.boundaries)
+        return next((one for one in later if one.plan.rung == scans.START or one.plan.put_back or deeper), None)
+
+    def with_histories(self) -> Prepared:
+        """The same without the states that do not keep how a tensor of theirs was computed: what computes it is run."""
+        without = replace(self, need=replace(self.need, lost=self.need.lost | {one.name for one in self.history.boundaries if one.pending}))
+        return without.climb(self.plan.rung)
+
     def task(self) -> Task:
         """What the conductor runs. The probed source becomes a version here."""
         recorded = VersionId(str(self.known.version))
@@ -137,12 +148,25 @@ def prepare(
     files = lost_files.unusable(store, project, made.known, [log.text for log in question.logs], _last_state(made.history, need))
     made.notes += [*found.notes, *said, *([files.sentence] if files.sentence else [])]
     deeper = frozenset(one.name for one in made.history.boundaries if one.part == OTHER and one.name in without)
-    need = replace(need, lacking=without, lost=files.names | made.cut_states | deeper)
+    halfway = frozenset(one.name for one in made.history.boundaries if one.halfway)
+    need = replace(need, lacking=without, lost=files.names | made.cut_states | deeper | halfway)
     made.need = coverage.left_over(need, made.history, coverage.answered(store, question).values())
     made.plan = made.on(scans.START if ask.from_start or found.from_start else scans.RESUME)
+    made.notes += _run_for_histories(made)
     if not made.plan.is_empty:
         _equip(made, forecasts or Forecasts(store, project))
     return made
+
+
+def _run_for_histories(made: Prepared) -> list[str]:
+    """Why nested blocks are run although their end state is kept, a sentence."""
+    run = set(made.plan.must_run)
+    theirs = [one for one in made.history.boundaries if one.halfway and one.part == BLOCK and one.place in run]
+    names = sorted({one for state in theirs for one in state.pending})
+    if not names:
+        return []
+    some = names[0] + (" and others" if len(names) > 1 else "")
+    return [f"the program goes back through {some} behind a nested loop, and stored states do not keep how that was computed: it is run"]
 
 
 def _last_state(timeline: History, need: Need) -> str | None:

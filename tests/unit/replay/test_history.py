@@ -156,6 +156,27 @@ def test_states_inside_the_first_nested_loop(tmp_path: Path) -> None:
     assert _steps(run) == [], "a process beside it logs by its own count"
 
 
+def test_an_end_state_whose_iteration_went_back_through_its_history_is_halfway(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    process = run.process()
+    _train(process, 5)
+    process.end()
+    kept, gone = ["reg", "Tensor", PENDING], ["policy.log_probs[0]", "Tensor", PENDING]
+    entered = [{"entered": {"epoch": 1}}, {"entered": {"step": 1}}, {"entered": {}}]
+    ends: list[list[list[str]] | None] = [[kept], [kept], None, [kept]]
+    for number, (behind, at_end) in enumerate(zip([[kept], [kept, gone], [kept], []], ends, strict=True)):
+        path = [["epoch", 0, number, None]]
+        keep(run, number, [*path, ["step", 0, 2, 2]], {"w": b"x" * 10}, part="block", loops=entered, missing=behind)
+        if at_end is not None:
+            keep(run, number, path, {"w": b"y" * 10}, missing=at_end)
+    found = list(history.read(run.store, run.run, "finished").boundaries)
+    assert [(one.pending, one.halfway) for one in found if one.part == BLOCK] == [
+        (("reg",), False), (("reg", "policy.log_probs[0]"), True), (("reg",), True), ((), False),
+    ], "still there at the end of the iteration; gone by then; nothing says so; none"  # fmt: skip
+    assert not any(one.halfway for one in found if one.part == ITERATION)
+    assert not any(one.lacks for one in found), "their values are there"
+
+
 def test_a_run_that_was_killed_in_its_first_epoch_is_known_by_the_states_inside(tmp_path: Path) -> None:
     run = _run(tmp_path)
     process = run.process()
