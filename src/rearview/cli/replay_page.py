@@ -285,6 +285,8 @@ def offer(answer: Answer, plan: Plan) -> list[str]:
     run, rung = answer.prepared.run.run[:8], rung_in_words(answer.prepared.plan.rung)
     if answer.lacks_history and not answer.failed:
         why = f"in the replay of {run} ({rung}) the program went back through a tensor, and no stored state keeps how that was computed"
+    elif answer.counts_along:
+        why = f"the replay of {run} ({rung}) is not right: {answer.judgement.why[0]}"
     elif answer.not_there:
         why = f"a statement raised in the replay of {run} ({rung}): it may be the stored states that do not have what it reads"
     else:

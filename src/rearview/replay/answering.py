@@ -99,6 +99,11 @@ class Answer:
         return bool(self.lost) and str(raised(self.output)).startswith(_NO_HISTORY)
 
     @property
+    def counts_along(self) -> bool:
+        """Whether a statement has something of its own that changes as the program goes on: only one run from the start has it right."""
+        return bool(self.comparison.changed_along) and not self.judgement.faithful
+
+    @property
     def statement_changes_run(self) -> bool:
         """Whether it is the statement itself that made the replay differ."""
         return any("the added statement changes the run" in why for why in self.judgement.why)
@@ -144,7 +149,7 @@ class _Answering:
         found = self._compare(units, virtual)
         evidence = self._evidence(units, virtual)
         judgement = verdicts.judge(found, evidence)
-        if judgement.verdict == "divergent" and not conducted.interrupted:
+        if judgement.verdict == "divergent" and not conducted.interrupted and not found.changed_along:
             evidence = self._diagnosed(pieces, virtual, evidence, show)
             judgement = verdicts.judge(found, evidence)
         published, kept = self._publish(conducted, units, virtual, found, judgement)
@@ -370,6 +375,8 @@ def following(answer: Answer) -> Prepared | None:
     prepared = answer.prepared
     if answer.interrupted:
         return None
+    if answer.counts_along:
+        return prepared.climb(scans.START)
     if answer.not_there:
         other = prepared.with_histories() if answer.lacks_history else prepared
         return other if other.plan != prepared.plan else prepared.climb(scans.START)

@@ -113,6 +113,8 @@ class Comparison:
     loaded_elsewhere: list[tuple[str, str]] = field(default_factory=list)
     failed: list[dict[str, Any]] = field(default_factory=list)
     """Probes that raised: file, line, traceback."""
+    changed_along: set[str] = field(default_factory=set)
+    """What added statements made before the main loop, and changed as the program went on."""
     inexact: list[str] = field(default_factory=list)
     """What a state could not bring back exactly, in sentences."""
     virtual: dict[str, int] = field(default_factory=dict)
@@ -274,6 +276,8 @@ class _Comparing:
             self.found.loaded_elsewhere.append((str(facts.get("path")), str(facts.get("why"))))
         elif event.kind == "probe_failed":
             self.found.failed.append(dict(facts))
+        elif event.kind == "changed_along":
+            self.found.changed_along.add(str(facts.get("name")))
         elif event.kind == "unordered":
             root = str(facts.get("root"))
             self.found.unordered[root] = self.found.unordered.get(root, frozenset()) | {str(one) for one in facts.get("way") or ()}

@@ -212,7 +212,7 @@ def differences(
     """
     keys = {"/".join(str(part) for part in key): key for key in captured.tree.roots}
     wanted = [keys[text] for text in recorded if text in keys]
-    memory = _buffer_digests(captured)
+    memory = buffer_digests(captured)
     digests = root_digests(captured.tree, memory, only=wanted)
     found: list[list[Any]] = []
     for text, (before, *_) in recorded.items():
@@ -225,7 +225,8 @@ def differences(
     return found
 
 
-def _buffer_digests(captured: Captured) -> list[bytes]:
+def buffer_digests(captured: Captured) -> list[bytes]:
+    """The digest of each buffer of a state, as a manifest would have it."""
     far = [buffer for buffer in captured.buffers if not buffer.private and buffer.address == 0 and buffer.nbytes]
     copies = dict(zip(map(id, far), staging.copy(far, staging.Arena()), strict=True)) if far else {}
     spans = visible.of_buffers(captured.tree)

@@ -46,6 +46,8 @@ class Found:
     """Only a run from the program's start, in one piece, gives the values."""
     reads: dict[str, frozenset[str]] = field(default_factory=dict)
     """Name -> the variables that its statements read; with a dot before, the words in them: attributes, perhaps; `*`: anything."""
+    along: frozenset[str] = frozenset()
+    """What they make before the main loop and read behind it: right as long as it stays as it was made."""
 
 
 def of(question: Question) -> Found:
@@ -74,7 +76,7 @@ def of(question: Question) -> Found:
         told = one.names | {word for _, word in one.elsewhere} | {"." + word for word in one.words} | ({ANYTHING} if one.unknown else set())
         by_name[name or ""] = by_name.get(name or "", frozenset()) | told
     need = replace(need_of(found.depth), unparted=found.unparted)
-    return Found(need, tuple(notes), found.from_start, by_name)
+    return Found(need, tuple(notes), found.from_start, by_name, found.along)
 
 
 def _outside(question: Question, files: dict[str, str], entry: str | None, every: list[tuple[str | None, Reads]]) -> str:

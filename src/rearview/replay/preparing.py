@@ -78,6 +78,8 @@ class Prepared:
     """The last record of a run that was killed."""
     cut_states: frozenset[str] = frozenset()
     """States in the iteration that was cut short: they are not used."""
+    along: frozenset[str] = frozenset()
+    """What added statements make before the main loop: it is watched whether it stays so."""
 
     def on(self, rung: str) -> Plan:
         """The plan on a rung of the ladder."""
@@ -106,6 +108,7 @@ class Prepared:
         files |= statements.files if statements is not None else {}
         version = probed.derive(self.store, recorded, files) if files else recorded
         probes = statements.probes(self.question.logs) if statements is not None and self.question is not None else ()
+        probes = tuple({**probe, "along": sorted(self.along)} for probe in probes)
         if self.placed:
             probes = tuple({**probe, "placed": self.placed} for probe in probes)
         return Task(
@@ -141,7 +144,7 @@ def prepare(
     need = found.need
     if ask.only is not None:
         need = replace(need, only=coverage.only(ask.only, made.history))
-    made.question, made.reads = question, found.reads
+    made.question, made.reads, made.along = question, found.reads, found.along
     if ask.at is not None and not question.placed:
         made.placed = "before" if ask.at.before else "after"
     without, said = needs.lacking(found, made.history)

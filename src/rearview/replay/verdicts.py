@@ -94,6 +94,9 @@ class Judgement:
 def judge(found: Comparison, evidence: Evidence | None = None) -> Judgement:
     """The verdict over a comparison."""
     known = evidence or Evidence()
+    if found.changed_along and known.restored:
+        names = ", ".join(f"`{name}`" for name in sorted(found.changed_along))
+        return Judgement("divergent", [f"added statements change {names} as the program goes on, and no checkpoint has that"])
     volatile = volatile_leaves(found, known)
     serious = [one for one in _differing(found) if one not in volatile]
     if serious and (known.inexact or known.close) and _largest(found, volatile) <= CLOSE_LIMIT:

@@ -13,6 +13,8 @@ from rearview.plan.cost import Seconds
 from rearview.plan.scans import Plan, Stretch
 from rearview.plan.timeline import OTHER, Boundary
 from rearview.replay import answering, asking, preparing
+from rearview.replay.compare import Comparison
+from rearview.replay.verdicts import Evidence, judge
 
 
 class _Prepared:
@@ -36,8 +38,9 @@ class _Prepared:
 def _carrying(verdicts: dict[str, str], ran: list[str], **facts: Any) -> Any:
     def carry_out(prepared: _Prepared, show: Any = None) -> Any:
         ran.append(prepared.plan.rung)
-        told = {"interrupted": False, "failed": [], "statement_changes_run": False, "not_there": False, "seconds": 2.0, **facts}
-        return SimpleNamespace(prepared=prepared, judgement=SimpleNamespace(verdict=verdicts[prepared.plan.rung]), **told)
+        told = {"interrupted": False, "failed": [], "statement_changes_run": False, "not_there": False, "counts_along": False}
+        judgement = SimpleNamespace(verdict=verdicts[prepared.plan.rung])
+        return SimpleNamespace(prepared=prepared, judgement=judgement, **{**told, "seconds": 2.0, **facts})
 
     return carry_out
 
@@ -84,7 +87,7 @@ def _answer(plan: Plan, other: Plan | None = None, **facts: Any) -> answering.An
         )
 
     judged: Any = SimpleNamespace(verdict="identical")
-    return answering.Answer(prepared(plan), judged, SimpleNamespace(), None, **facts)  # type: ignore[arg-type]
+    return answering.Answer(prepared(plan), judged, Comparison(), None, **facts)
 
 
 def _tried(answer: answering.Answer) -> Plan | None:
@@ -99,6 +102,17 @@ def test_what_a_statement_does_not_find_where_states_were_put_back_is_looked_for
         answer = _answer(plan, failed=[{"error": error}])
         assert answer.not_there is there
         assert _tried(answer) == (start if there else None)
+
+
+def test_what_counts_along_is_right_in_one_run_from_the_start_alone() -> None:
+    found = Comparison(changed_along={"meter"})
+    assert judge(found, Evidence(restored=False)).faithful
+    judged = judge(found, Evidence(restored=True))
+    assert (judged.verdict, judged.faithful) == ("divergent", False)
+    assert "`meter`" in judged.why[0]
+    answer = _answer(Plan("resume", (Stretch(),)))
+    answer.judgement, answer.comparison = judged, found
+    assert _tried(answer) == Plan("start", (Stretch(skip=False),))
 
 
 @pytest.mark.parametrize(
