@@ -44,7 +44,9 @@ class Boundary:
     pending: tuple[str, ...] = ()
     """Tensors that a backward pass was still to go through: their values are there, how they were computed is not."""
     halfway: bool = False
-    """The program went on to such a pass, as far as is known: it cannot go on from here."""
+    """The program went on to such a pass, or to something else that the state cannot give it: it cannot go on from here."""
+    unplaced: tuple[str, ...] = ()
+    """Variables with iterators that the program drew from, which are not brought to where they stood."""
     step: int = -1
     """Of one inside a nested loop: the iteration of that which had ended."""
     ran_s: float = 0.0

@@ -9,6 +9,7 @@ from typing import Any
 from rearview.errors import Damaged
 from rearview.model import MAIN_PROCESS, RunId
 from rearview.plan.timeline import BLOCK, INSIDE, ITERATION, OTHER, Boundary, History, MainBlock
+from rearview.replay import drawn
 from rearview.replay.told import Key, Main, Told, journals, key_of
 from rearview.state.take.histories import PENDING
 from rearview.store import manifests, objects, runs
@@ -37,7 +38,8 @@ def read(store: Store, run: RunId, status: str, damaged: list[str] | None = None
     killed = status == "killed"
     blocks = tuple(_block(found, one, mains[number - 1] if number else None, killed) for number, one in enumerate(mains))
     left = {(group.attempt, group.number): _pending(group) for group in groups if group.part == ITERATION}
-    boundaries = [one for group in groups for one in _boundaries(store, group, numbers, left.get((group.attempt, group.number)))]
+    unplaced = drawn.unplaced(groups)
+    boundaries = [one for group in groups for one in _boundaries(store, group, numbers, left.get((group.attempt, group.number)), unplaced)]
     boundaries += [one for group in groups if found.alone and (one := _inside(store, run, group, numbers, found)) is not None]
     first = mains[0].wall if mains else None
     end = found.end_wall or found.last_wall
@@ -106,7 +108,9 @@ def _pending(group: Checkpoint) -> tuple[str, ...]:
     return tuple(str(row[0]) for row in group.members[0].missing if row[2] == PENDING)
 
 
-def _boundaries(store: Store, group: Checkpoint, numbers: Mapping[Key, int], left: Collection[str] | None) -> list[Boundary]:
+def _boundaries(
+    store: Store, group: Checkpoint, numbers: Mapping[Key, int], left: Collection[str] | None, not_placed: Mapping[str, tuple[str, ...]]
+) -> list[Boundary]:
     """`left`: what a backward pass was still to go through at the end of the iteration; None if that is not known."""
     first = group.members[0]
     outside = _outside(first)
@@ -117,15 +121,19 @@ def _boundaries(store: Store, group: Checkpoint, numbers: Mapping[Key, int], lef
     whole = group.whole and not group.thinned and objects.path_of(store, first.tree).is_file()
     loop = str(first.path[-1][0]) if group.part == BLOCK else None
     size = sum(one.size_bytes for one in group.members)
-    rows = [*(row for row in first.missing if row[2] != PENDING), *first.unlike]  # a tensor's value is there, if not its history
-    lacks = tuple(str(row[0]) for row in rows)
+    # A tensor's value is there, if not its history; and a loop has no variable of its name that a position would be in.
+    rows = [*(row for row in first.missing if row[2] != PENDING and row[1] != drawn.POSITION), *first.unlike]
+    unplaced = not_placed.get(str(first.name), ())
+    lacks = (*(str(row[0]) for row in rows), *unplaced)
     part = group.part if usual else OTHER
     pending = _pending(group)
     # A pass lets go of the history it goes through: what still has it at the end of the iteration was not gone through.
-    halfway = group.part == BLOCK and not set(pending).issubset(left or ())
+    halfway = bool(unplaced) or (group.part == BLOCK and not set(pending).issubset(left or ()))
     return [
-        Boundary(str(first.name), part, number, int(first.path[outside][2]), size, whole, first.ending, loop, lacks, pending, halfway)
-    ]
+        Boundary(
+            str(first.name), part, number, int(first.path[outside][2]), size, whole, first.ending, loop, lacks, pending, halfway, unplaced
+        )
+    ]  # fmt: skip
 
 
 def _is_first(manifest: Manifest) -> bool:

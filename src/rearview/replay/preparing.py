@@ -151,25 +151,35 @@ def prepare(
     files = lost_files.unusable(store, project, made.known, [log.text for log in question.logs], _last_state(made.history, need))
     made.notes += [*found.notes, *said, *([files.sentence] if files.sentence else [])]
     deeper = frozenset(one.name for one in made.history.boundaries if one.part == OTHER and one.name in without)
-    halfway = frozenset(one.name for one in made.history.boundaries if one.halfway)
-    need = replace(need, lacking=without, lost=files.names | made.cut_states | deeper | halfway)
+    need = replace(need, lacking=without, lost=files.names | made.cut_states | deeper | _halfway(made.history))
     made.need = coverage.left_over(need, made.history, coverage.answered(store, question).values())
     made.plan = made.on(scans.START if ask.from_start or found.from_start else scans.RESUME)
-    made.notes += _run_for_histories(made)
+    made.notes += _why_from_before(made)
     if not made.plan.is_empty:
         _equip(made, forecasts or Forecasts(store, project))
     return made
 
 
-def _run_for_histories(made: Prepared) -> list[str]:
-    """Why nested blocks are run although their end state is kept, a sentence."""
-    run = set(made.plan.must_run)
-    theirs = [one for one in made.history.boundaries if one.halfway and one.part == BLOCK and one.place in run]
-    names = sorted({one for state in theirs for one in state.pending})
-    if not names:
+def _halfway(timeline: History) -> frozenset[str]:
+    return frozenset(one.name for one in timeline.boundaries if one.halfway)
+
+
+def _why_from_before(made: Prepared) -> list[str]:
+    """Why states are not used although they are kept, a sentence each."""
+    if made.plan.rung == scans.START or all(one.first is None for one in made.plan.stretches):
         return []
-    some = names[0] + (" and others" if len(names) > 1 else "")
-    return [f"the program goes back through {some} behind a nested loop, and stored states do not keep how that was computed: it is run"]
+    run = set(made.plan.must_run)
+    halfway = [one for one in made.history.boundaries if one.halfway]
+    pending = sorted({name for one in halfway if one.part == BLOCK and one.place in run for name in one.pending})
+    unplaced = sorted({name for one in halfway for name in one.unplaced})
+    said = []
+    if pending:
+        some = pending[0] + (" and others" if len(pending) > 1 else "")
+        said.append(f"the program goes back through {some} behind a nested loop, and no state keeps how that was computed: it is run")
+    if unplaced:
+        which = ", ".join(unplaced)
+        said.append(f"the program draws from the iterator {which}, and the stored states do not hold where that stood: they are not used")
+    return said
 
 
 def _last_state(timeline: History, need: Need) -> str | None:
@@ -187,8 +197,9 @@ def prepare_proof(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepar
     files = lost_files.unusable(store, project, made.known)
     made.notes += [files.sentence] if files.sentence else []
     only = coverage.only(ask.only, made.history) if ask.only is not None else None
-    made.need = Need(whole=True, proof=True, only=only, lost=files.names | made.cut_states)
+    made.need = Need(whole=True, proof=True, only=only, lost=files.names | made.cut_states | _halfway(made.history))
     made.plan = made.on(scans.START if ask.from_start else scans.RESUME)
+    made.notes += _why_from_before(made)
     _equip(made, Forecasts(store, project))
     return made
 
