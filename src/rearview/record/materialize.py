@@ -32,6 +32,8 @@ SECOND_ROOM = 64 << 20
 _MARGIN = 256 << 20
 _COMPARED_WHOLE = 64 << 20
 """So much is compared byte by byte with the first part of a checkpoint: a few milliseconds."""
+_SAMPLED = 1 << 20
+"""Smaller buffers are compared byte by byte whatever there is: that takes no longer than a sample of them."""
 _FOLLOWS_S = 0.05
 """So long the second part may take to follow the first before that is written: taken alone, it does not wait for the interpreter."""
 
@@ -150,7 +152,7 @@ class Materializer:
                 continue
             if job.first is not None:
                 whole -= buffer.nbytes
-                if self._as_in_first(job.first, before.get(buffer.key), buffer, whole=whole >= 0):
+                if self._as_in_first(job.first, before.get(buffer.key), buffer, whole=whole >= 0 or buffer.nbytes < _SAMPLED):
                     job.same_as[k] = []
                     continue
             expected = self.changes.expected(buffer)
