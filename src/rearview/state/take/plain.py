@@ -10,6 +10,7 @@ import array
 import collections
 import enum
 import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -182,6 +183,12 @@ _TAKERS: dict[type, Taker] = {
     range: take_range,
     slice: take_range,
 }
+
+EMPTIES: dict[type, tuple[Node, Callable[[Any], bool]]] = {
+    dict: (("dict", [NONE, NONE]), operator.not_),
+    set: (("set", [NONE, NONE]), sets.untouched),
+}
+"""Containers without anything, and whether one is as one that was never filled: a set may have gaps in its table."""
 
 _DERIVED: tuple[tuple[type, Taker], ...] = (
     (enum.Enum, take_enum),

@@ -22,6 +22,7 @@ REQUIRES_GRAD, HISTORY, CONJ, NEG, RETAINS_GRAD, UNKNOWN = 1, 2, 4, 8, 16, 32
 """Flags of a tensor. UNKNOWN: a test left out whether it requires a gradient."""
 
 _TAKE_ATTRS = take_attrs()
+_attributes = object.__getattribute__
 _COMPUTED = "how it was computed"
 """Comes back otherwise: as a value without any history."""
 
@@ -64,7 +65,8 @@ def storage_buffer(walk: Walk, tensor: Any) -> int:
     if walk.new_memory or buffer.constant_hint:
         buffer.constant_hint = not tensor.requires_grad and tensor.is_leaf and _is_parameter(tensor)
     if version is not None and not buffer.uncounted:
-        buffer.version = max(buffer.version or 0, version)
+        before = buffer.version
+        buffer.version = version if before is None or before < version else before
     return number
 
 
@@ -88,10 +90,9 @@ def layout(walk: Walk, tensor: Any) -> int:
 
 def _class_and_attributes(walk: Walk, tensor: Any) -> tuple[int, int]:
     kind = type(tensor)
-    torch = sys.modules["torch"]
-    attributes = object.__getattribute__(tensor, "__dict__")
+    attributes = _attributes(tensor, "__dict__")
     return (
-        NONE if kind is torch.Tensor else walk.slot(kind),
+        NONE if kind is sys.modules["torch"].Tensor else walk.slot(kind),
         walk.slot_as(attributes, _TAKE_ATTRS) if attributes else NONE,
     )
 
@@ -129,10 +130,8 @@ def take_tensor(walk: Walk, tensor: Any) -> Node:
         _look_at_history(walk, tensor)
         if kind != NONE or flags & (CONJ | NEG):
             walk.differs(tensor, _COMPUTED)
-    return (
-        "tensor",
-        [kind, layout(walk, tensor), buffer, walk.slot(flags), walk.slot(grad), attributes, walk.slot(tensor.storage_offset())],
-    )
+    held = NONE if grad is None else walk.slot(grad)
+    return ("tensor", [kind, layout(walk, tensor), buffer, walk.slot(flags), held, attributes, walk.slot(tensor.storage_offset())])
 
 
 def _look_at_history(walk: Walk, tensor: Any) -> None:
