@@ -110,9 +110,9 @@ class _Work:
 
     def _mend(self, parent: int, at: int, node: tuple[str, object]) -> None:
         kind, payload = self.nodes[parent]
-        assert isinstance(payload, list)
+        assert isinstance(payload, tuple)
         self.nodes.append(node)
-        self.nodes[parent] = (kind, [*payload[:at], len(self.nodes) - 1, *payload[at + 1 :]])
+        self.nodes[parent] = (kind, (*payload[:at], len(self.nodes) - 1, *payload[at + 1 :]))
 
 
 def _with(tree: Tree, payload: Sequence[int], roots: dict[RootKey, int]) -> Tree:

@@ -20,7 +20,7 @@ from rearview.state.take.tensors import HISTORY, RETAINS_GRAD
 from rearview.state.tree import KINDS, RootKey, Tree, is_atom
 
 _F64 = struct.Struct("<d")
-_CANONICAL: dict[str, Callable[[list[int]], list[int]]] = {
+_CANONICAL: dict[str, Callable[[Sequence[int]], Sequence[int]]] = {
     "tensor": lambda payload: [*payload[:3], *payload[4:]],
     "func": lambda payload: [*payload[:2], *payload[4:]],
     "attrs": lambda payload: payload[1:],
@@ -74,7 +74,7 @@ def _rank(key: RootKey) -> tuple[bool, list[tuple[bool, str | int]]]:
     return key[0] != "given", [(isinstance(part, str), part) for part in key]
 
 
-def _counted(kind: str, payload: list[int]) -> list[int]:
+def _counted(kind: str, payload: Sequence[int]) -> Sequence[int]:
     return _CANONICAL[kind](payload) if kind in _CANONICAL else payload
 
 
@@ -172,7 +172,7 @@ class _Digests:
         begin, end = self._seen.get(node, (0, len(payload)))
         return b"\nbuffer " + bytes(payload[begin:end])
 
-    def _sorted(self, payload: list[int], called: dict[int, bytes], owned: Owned) -> list[int]:
+    def _sorted(self, payload: Sequence[int], called: dict[int, bytes], owned: Owned) -> Sequence[int]:
         """The elements of a set by what they are, equal ones by where they were met: the order in which it gives them out means nothing."""
         nodes = self._tree.nodes
         items = list(dict.fromkeys(payload[_SET_ITEMS_AT:]))  # one may be named twice: how a set is filled (`take/sets`)

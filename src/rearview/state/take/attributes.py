@@ -73,10 +73,10 @@ def take_attrs(leave: tuple[str, ...] = ()) -> Taker:
                 _, payload, values = shape
                 payload = payload.copy()
                 payload[2::2] = walk.slots(values(value))
-                return ("attrs", payload)
+                return ("attrs", tuple(payload))
         items = walk.without(list(value.items()), ".{}".format)
         head = walk.slot(leave) if left else NONE
-        return ("attrs", [head, *walk.slots([part for item in items if item[0] not in left for part in item])])
+        return ("attrs", (head, *walk.slots([part for item in items if item[0] not in left for part in item])))
 
     return take
 

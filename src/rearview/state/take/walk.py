@@ -127,7 +127,7 @@ class Walk:
         number = self.memo.get(identity(value))
         return self._meet(value, kind) if number is None else number
 
-    def slots(self, values: Iterable[Any]) -> list[int]:
+    def slots(self, values: Iterable[Any]) -> tuple[int, ...]:
         """The numbers of several values."""
         interned, memo, numbers = self.interned, self.memo, []
         for value in values:
@@ -142,7 +142,7 @@ class Walk:
                 if number is None:
                     number = self._meet(value, kind)
             numbers.append(number)
-        return numbers
+        return tuple(numbers)
 
     def _atom(self, value: Any, kind: type, table: dict[Any, int]) -> int:
         if kind is int:
@@ -151,7 +151,7 @@ class Walk:
             node = ("str", value) if kind is str else ("bytes", value)
         else:
             data = value.encode("utf-8", "surrogatepass") if kind is str else value
-            node = ("text", [self.slot(kind.__name__), self.blob(data)])
+            node = ("text", (self.slot(kind.__name__), self.blob(data)))
         table[value] = number = self.add(node)
         return number
 
@@ -273,7 +273,7 @@ class Walk:
         if isinstance(value, Lost):
             kind = type_name(value.value)
             self.missing.append(Missing(root_text(key), kind, value.why))
-            self.tree.roots[key] = self.add(("live", [self.slot(kind), self.slot(value.why), NONE]))
+            self.tree.roots[key] = self.add(("live", (self.slot(kind), self.slot(value.why), NONE)))
         else:
             self.tree.roots[key] = self.slot(value) if taker is None else self.slot_as(value, taker)
         self.drain()
@@ -297,7 +297,7 @@ class Walk:
     def left_live(self, number: int, value: object, why: str) -> Node:
         """The node of an object that is not kept."""
         self.missing.append(Missing(self.where(number), type_name(value), why))
-        return ("live", [self.slot(type_name(value)), self.slot(why), NONE])
+        return ("live", (self.slot(type_name(value)), self.slot(why), NONE))
 
     def differs(self, value: object, why: str, name: str = "") -> None:
         """What is being taken will come back otherwise than it is."""
@@ -324,6 +324,6 @@ def _taker_of(adapter: Adapter) -> Taker:
     def take(walk: Walk, value: Any) -> Node:
         state = adapter.take(value)
         walk.keep.append(state)
-        return ("adapted", [walk.slot(adapter.name), walk.slot(type(value)), walk.slot(state)])
+        return ("adapted", (walk.slot(adapter.name), walk.slot(type(value)), walk.slot(state)))
 
     return take
