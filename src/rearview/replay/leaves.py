@@ -134,9 +134,9 @@ class _Work:
 
     def _mend(self, parent: int, at: int, node: tuple[str, object]) -> None:
         kind, payload = self.nodes[parent]
-        assert isinstance(payload, list)
+        assert isinstance(payload, tuple)
         self.nodes.append(node)
-        self.nodes[parent] = (kind, [*payload[:at], len(self.nodes) - 1, *payload[at + 1 :]])
+        self.nodes[parent] = (kind, (*payload[:at], len(self.nodes) - 1, *payload[at + 1 :]))
 
 
 def _reached(tree: Tree, number: int) -> tuple[str, ...]:

@@ -66,13 +66,16 @@ def test_a_write_that_torch_does_not_count(write: str, recording: Path) -> None:
 
 def test_samples_are_for_what_is_too_large_to_compare(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(materialize, "_COMPARED_WHOLE", 0)
-    weights = torch.zeros(20_000)
-    with rv.run() as run, rv.checkpointing(weights=weights):
-        for _ in rv.loop("epoch", range(2)):
+    weights, small = torch.zeros(300_000), torch.zeros(20_000)
+    with rv.run() as run, rv.checkpointing(weights=weights, small=small):
+        for epoch in rv.loop("epoch", range(2)):
             for _ in rv.loop("step", range(2)):
                 weights += 1.0
+                small += 1.0
             weights.data.mul_(0.5)
-    assert float(rv.checkpoint(run.id, epoch=1)["weights"][3]) == 1.5
+            small.data[17] = 100.0 + epoch  # no sample of a page has it
+    state = rv.checkpoint(run.id, epoch=1)
+    assert (float(state["weights"][3]), float(state["small"][17])) == (1.5, 101.0)
 
 
 def test_memory_that_was_copied_is_the_programs_again(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ _BUILT_IN: dict[type, str] = {
 
 def take_module(walk: Walk, value: types.ModuleType) -> Node:
     """A module, by its name."""
-    return ("module", [walk.slot(value.__name__)])
+    return ("module", (walk.slot(value.__name__),))
 
 
 def named(value: Any) -> tuple[str, str] | None:
@@ -110,7 +110,7 @@ def take_object(walk: Walk, value: Any) -> Node:
         working = at_work.get(kind)
         if working or (working is None and _at_work(walk, kind)):
             raise Uncapturable(f"it owns a {kind.__name__}")
-    return ("obj", [walk.slot(type(value)), *attributes(walk, value)])
+    return ("obj", (walk.slot(type(value)), *attributes(walk, value)))
 
 
 def _at_work(walk: Walk, kind: type) -> bool:
@@ -126,7 +126,7 @@ def take_state(walk: Walk, value: Any) -> Node:
     walk.keep.append(state)
     for name in dropped.names(value, [state]):
         walk.differs(value, dropped.WHY, f".{name}")
-    return ("getset", [walk.slot(type(value)), walk.slot(state)])
+    return ("getset", (walk.slot(type(value)), walk.slot(state)))
 
 
 def reduced(value: Any) -> str | tuple[Any, ...]:
@@ -147,7 +147,7 @@ def take_reduced(walk: Walk, value: Any) -> Node:
     """An object that is copied by a call, and perhaps a state put in afterwards."""
     answer = reduced(value)
     if isinstance(answer, str):
-        return ("ref", [walk.slot(_module_of(value, answer)), walk.slot(answer)])
+        return ("ref", (walk.slot(_module_of(value, answer)), walk.slot(answer)))
     if type(value).__module__.partition(".")[0] not in _OWN_PROTOCOLS:
         walk.pickled.append(walk.at)
     function, args, state, items, pairs, setter = [*answer, None, None, None, None][:6]
