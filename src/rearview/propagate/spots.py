@@ -9,9 +9,12 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from rearview.instrument.scopes import read
+from rearview.propagate.gives import same_given
 from rearview.propagate.match import Matching
 from rearview.propagate.telling import tells
 from rearview.propagate.tree import Node
+from rearview.propagate.turned import turned
 
 _OWN_BLOCK = 0.8
 """What it counts that a block is the counterpart of the statement's, against a neighbour that stands in it."""
@@ -19,6 +22,8 @@ _IN_A_ROW = 1.5
 """What it counts that the next statement tells as well: those that tell in a row in one version do so in another."""
 _TOO_CLOSE = 0.65
 _WEAK = 0.6
+_GIVES = 0.65
+"""How alike statements count at least that give the same variable its value."""
 _WRAPPED, _UNWRAPPED = 0.3, 0.4
 """How alike a neighbour counts that stands in a block of its own in the old version, or in the new one."""
 _SAME_HEAD = 0.97
@@ -74,6 +79,8 @@ class Spot:
     """Whether on one side it has neighbours of which none is in the place's block."""
     in_a_row: bool = False
     """Whether a statement next to it tells as it does, and stands in the place's block."""
+    exchanged: bool = False
+    """Whether its neighbours stand in another order."""
     doubts: list[str] = field(default_factory=list)
 
     def refusal(self) -> str | None:
@@ -124,21 +131,27 @@ class Spots:
 
     def __init__(self, matching: Matching) -> None:
         self._matching = matching
+        self._reads: set[str] = set()
 
     def find(self, group: list[Node]) -> Spot | Nowhere:
         """The place of some statements that stand next to each other."""
         first, last = group[0], group[-1]
+        self._reads = read([node.syntax for node in group])
         if first.owner is first.file.module:
             first.file.need_all()
         block = first.siblings
         preceding = [one for one in reversed(block[: first.index]) if not one.nothing]
         following = [one for one in block[last.index + 1 :] if not one.nothing]
         owner = self._matching.old_of.get(first.owner) if first.owner else None
+        name, around = first.field, turned(self._matching, first)
+        if around is not None:
+            owner, name = around.owner, around.name
+            preceding = [one for one in preceding if one.index >= around.since]
         votes = self._votes(preceding, following)
         rows = list(self._in_a_row(group, preceding, following))
         for place, alike in rows:
             votes[place] = votes.get(place, 0.0) + _IN_A_ROW * alike
-        here = (owner, first.field) if owner and first.field in owner.blocks else None
+        here = (owner, name) if owner and name in owner.blocks else None
         if here is not None:
             votes[here] = votes.get(here, 0.0) + _OWN_BLOCK
         ranked = sorted(votes.items(), key=lambda item: -item[1])
@@ -147,6 +160,10 @@ class Spots:
         (place, most), second = ranked[0], ranked[1][1] if len(ranked) > 1 else 0.0
         spot = self._in_block(place[0], place[1], preceding, following)
         spot.block = place == here
+        if around is not None and spot.block:
+            spot.low = spot.index = max(spot.low, around.low)
+            spot.high = max(spot.low, spot.high)
+            spot.doubts.append(f"whether the condition in line {around.line} is the one around it, turned round")
         spot.last = not following
         spot.in_a_row = any(one == place for one, _ in rows)
         spot.apart = _apart(group)
@@ -155,7 +172,7 @@ class Spots:
         if second > _TOO_CLOSE * most:
             other = self._in_block(*ranked[1][0], preceding, following)
             return Nowhere("two places are about equally good", (spot, other))
-        if spot.doubts and not self._nearer(spot).firm:
+        if spot.exchanged and not self._nearer(spot).firm:
             return Nowhere("the statements around it stand in another order in this version", (spot,))
         if any(self._elsewhere(side, anchor, spot) for side, anchor in ((preceding, spot.before), (following, spot.after))):
             return Nowhere("a statement next to it stands elsewhere in this version", (spot,))
@@ -195,6 +212,8 @@ class Spots:
             if anchor is not None and one is anchor.new:
                 break
             other = self._matching.old_of.get(one)
+            if isinstance(one.syntax, ast.Import | ast.ImportFrom):
+                continue  # where it is imported does not matter
             if other is not None and not one.blocks and _lift(other, spot.owner, spot.name) is None:
                 return self._matching.likeness.of(one, other) >= _WEAK
             if one.kind != "Expr":
@@ -203,11 +222,13 @@ class Spots:
 
     def _empty(self, spot: Spot, preceding: list[Node], following: list[Node]) -> bool:
         """Whether the old block has nothing in it, and is surely the statement's: there is one place in it."""
-        if not spot.block or not all(one.nothing or isinstance(one.syntax, _LEAVING) for one in spot.siblings):
+        if not spot.block or not all(one.nothing or isinstance(one.syntax, _LEAVING) for one in spot.siblings[spot.low :]):
             return False
-        owner = self._matching.new_of[spot.owner]
-        calls = all(one.kind == "Expr" or tells(one) for one in (*preceding, *following))
-        return calls or (owner.owner is not None and self._matching.likeness.heads(owner, spot.owner) >= _SAME_HEAD)
+        owner = self._matching.new_of.get(spot.owner)
+        calls = all(one.kind == "Expr" or tells(one) or isinstance(one.syntax, _LEAVING) for one in (*preceding, *following))
+        return calls or (
+            owner is not None and owner.owner is not None and self._matching.likeness.heads(owner, spot.owner) >= _SAME_HEAD
+        )
 
     def _no_block(self, node: Node) -> str:
         owner = node.owner
@@ -230,6 +251,7 @@ class Spots:
         if low > high and (before is None or after is None):  # behind what leaves the block, or before its docstring
             spot.high = low
         elif low > high:  # the neighbours were exchanged: the nearer one decides
+            spot.exchanged = True
             spot.doubts.append("the statements around it stand in another order")
             if self._nearer(spot) is before:
                 spot.high = low
@@ -251,12 +273,19 @@ class Spots:
             other = self._matching.old_of.get(one)
             lifted = _lift(other, owner, name) if other else None
             if lifted is not None and other is not None:
-                return Anchor(one, lifted, apart, self._matching.likeness.of(one, other) if lifted is other else _WRAPPED)
+                return Anchor(one, lifted, apart, self._alike(one, lifted, self._wrapped(other, lifted, one)))
             inner = self._unwrapped(one, owner, name, last) if other is None else None
             if inner is not None:
-                return Anchor(one, inner, apart + 0.5, _UNWRAPPED)
+                return Anchor(one, inner, apart + 0.5, self._alike(one, inner, _UNWRAPPED))
             apart += _distance(one)
         return None
+
+    def _alike(self, new: Node, old: Node, alike: float) -> float:
+        """How alike a neighbour counts: more than it looks if both versions of it give the same variable its value."""
+        return _GIVES if alike < _GIVES and same_given(new, old, self._reads) else alike
+
+    def _wrapped(self, old: Node, lifted: Node, new: Node) -> float:
+        return self._matching.likeness.of(new, old) if lifted is old else _WRAPPED
 
     def _unwrapped(self, node: Node, owner: Node, name: str, last: bool) -> Node | None:
         """The first or last statement of a block that is the counterpart of one inside a node."""

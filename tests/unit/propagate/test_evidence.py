@@ -1,0 +1,122 @@
+"""Where a statement goes when what is around it was rewritten: conditions turned round, other ways to give a variable its value."""
+
+from __future__ import annotations
+
+from rearview.propagate.place import Placed, Refused, propagate
+
+GUARD = """\
+def play(env, steps):
+    for step in range(steps):
+        infos = env.step(step)
+        for info in infos:
+            if info is None:
+                continue
+            rv.log("return", info["episode"])
+        env.render()
+"""
+NESTED = """\
+def play(env, steps):
+    for step in range(steps):
+        infos = env.step(step)
+        for info in infos:
+            if "episode" in info:
+                rv.log("return", info["episode"])
+                break
+        env.render()
+"""
+
+
+def asked(new: str, old: str, mark: str = "rv.log") -> Placed | Refused:
+    return propagate(new, 1 + next(k for k, line in enumerate(new.splitlines()) if mark in line), None, old)
+
+
+def without(text: str) -> str:
+    return "".join(line for line in text.splitlines(keepends=True) if "rv.log" not in line)
+
+
+def placed(new: str, old: str) -> Placed:
+    """The old version with its `rv.log` cut out gets it back, where it was."""
+    found = asked(new, without(old))
+    assert isinstance(found, Placed), found
+    assert found.text == old
+    assert not found.certain
+    return found
+
+
+def test_behind_a_guard_that_was_a_condition() -> None:
+    found = placed(GUARD, NESTED)
+    assert "line 5" in found.why
+
+
+def test_in_a_condition_that_was_a_guard() -> None:
+    placed(NESTED, GUARD)
+
+
+def test_behind_a_guard_the_variable_of_the_loop_has_another_name() -> None:
+    old = NESTED.replace("info in infos", "item in infos").replace("in info:", "in item:").replace('info["', 'item["')
+    assert placed(GUARD, old).renamed == {"info": "item"}
+
+
+def test_no_condition_is_turned_round_that_asks_about_something_else() -> None:
+    old = without(NESTED).replace('"episode" in info', "env.closed")
+    assert isinstance(asked(GUARD, old), Refused)
+
+
+def test_what_gives_the_variable_its_value_is_a_neighbour_however_it_is_written() -> None:
+    new = """\
+def fit(model, opt):
+    for epoch in range(3):
+        loader = make_iter(lazily(opt.train), opt)
+        stats = model.trainer.train(loader, epoch, report)
+        rv.log("ppl", stats.ppl())
+        valid = model.trainer.validate(make_iter(lazily(opt.valid), opt))
+"""
+    old = """\
+def fit(model, opt):
+    for epoch in range(3):
+        stats = one_epoch(epoch)
+        rv.log("ppl", stats.ppl())
+        score = evaluate(model, opt.data)
+"""
+    placed(new, old)
+
+
+def test_one_of_several_statements_that_give_the_value_is_no_such_neighbour() -> None:
+    new = "def show(model, z):\n    x = model.decode(z)\n    rv.log('shape', x.shape)\n    im = picture(x)\n    im.save('a')\n"
+    old = "def show(model, z):\n    x = model.stage.conv(0.5 * z)\n    x = model.stage.out(x)\n    x = x / 2\n    im = picture(x)\n"
+    found = asked(new, old)
+    assert isinstance(found, Refused) or found.lines[0] > 4
+
+
+def test_only_the_whole_condition_gives_the_value() -> None:
+    new = "def main(args):\n    trainer = Trainer(args, args.batch)\n    rv.log('gpus', args.gpus)\n    steps = trainer.load(args.path)\n"
+    old = """\
+def main(args):
+    if args.fp16:
+        trainer = HalfTrainer(args)
+    else:
+        trainer = Trainer(args)
+    rv.log('gpus', args.gpus)
+    count = load(args.path, trainer)
+"""
+    placed(new, old)
+
+
+def test_where_a_name_is_imported_does_not_matter() -> None:
+    new = """\
+def score(self, data):
+    if self.wanted:
+        from tools.judging import Judge
+        rv.log("size", len(data))
+        self.judge = Judge(data, self.size)
+"""
+    old = """\
+from tools.judging import Judge
+
+
+def score(self, data):
+    if self.wanted:
+        rv.log("size", len(data))
+        self.judge = Judge(data, self.size)
+"""
+    placed(new, old)
