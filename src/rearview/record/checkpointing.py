@@ -7,6 +7,7 @@ Whatever fails here ends the taking of checkpoints with one sentence: the traini
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -85,7 +86,7 @@ class Checkpointing:
 
     def follow(self, loop: LoopIterator, node: Node, source: Any, items: Any, birth: Any) -> None:
         """Take a loop as the main one or as a nested one, if it is."""
-        level = Level(node, source, items, birth)
+        level = Level(weakref.ref(loop), node, source, items, birth)
         followed = self._following
         if followed is not None and followed.main.node.open:
             if node.parent is followed.main.node:

@@ -203,7 +203,9 @@ def affine_of(iterable: object) -> tuple[int, int] | None:
 class LoopIterator:
     """One pass through a loop."""
 
-    __slots__ = ("_affine", "_begun", "_frame_key", "_guard", "_name", "_next", "_node", "_owner", "_root", "has_else", "in_for")
+    __slots__ = (
+        "__weakref__", "_affine", "_begun", "_frame_key", "_guard", "_name", "_next", "_node", "_owner", "_root", "has_else", "in_for",
+    )  # fmt: skip
 
     def __init__(self, loop: Loop) -> None:
         self._node: Node | None = None

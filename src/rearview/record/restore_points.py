@@ -5,7 +5,7 @@ Reads manifests and chunks; unpickles nothing. Must not know what a state means.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +59,12 @@ class RestorePoint:
     @property
     def lacks(self) -> list[str]:
         """What it does not hold, a sentence each."""
-        return list(dict.fromkeys(f"{where} ({kind}): {why}" for one in self.members for where, kind, why in one.missing))
+        return _sentences(row for one in self.members for row in one.missing)
+
+    @property
+    def unlike(self) -> list[str]:
+        """What comes back otherwise than it was, a sentence each."""
+        return _sentences(row for one in self.members for row in one.unlike)
 
     @property
     def is_halfway(self) -> bool:
@@ -166,3 +171,7 @@ def newest_sound(store: Store, points: list[RestorePoint]) -> tuple[RestorePoint
             return point, said
         said.append(problem)
     return None, said
+
+
+def _sentences(rows: Iterable[Sequence[str]]) -> list[str]:
+    return list(dict.fromkeys(f"{where} ({kind}): {why}" for where, kind, why in rows))
