@@ -375,7 +375,7 @@ class Recorder:
         """Write how the run ended and close the journal."""
         self.fact("end", how=how, wall=time.time(), at=self.elapsed_us(), lost=self.trouble.lost, **facts)
         with self.lock:
-            self.trouble.retry_at = 0.0  # the last try, whenever the one before was
+            self.trouble.last_try()
             self.flush()
             self._ended = True
             self._part = object()  # whoever still logs takes the slow path and finds the run ended
