@@ -255,5 +255,9 @@ print(total)
 def test_a_function_made_in_loops_whose_states_are_gone(project: Path, cli: RunsProgram) -> None:
     (project / "train.py").write_text(TWO_BLOCKS)
     expected = cli("run", "train.py", check=True).stdout
-    assert cli("run", "train.py", env={"REARVIEW_EVERY": "1", "REARVIEW_KEEP": "newest:1", "DIE": "1"}).returncode == 9
+    assert cli("run", "train.py", env={"REARVIEW_EVERY": "1", "DIE": "1"}).returncode == 9
+    gone = [path for path in (project / ".rearview").rglob("*-iteration.json") if json.loads(path.read_text())["path"][0][0] == "before"]
+    assert gone
+    for path in gone:
+        path.unlink()
     assert cli("resume", "--yes", check=True).stdout == expected
