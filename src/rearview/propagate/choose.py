@@ -90,6 +90,37 @@ def not_yet(spot: Spot, name: str) -> bool:
     return bool(makers) and not again and all(one.line >= spot.line for one in makers)
 
 
+def stale(spot: Spot, group: list[Node], new: str, old: str) -> bool:
+    """Whether a variable that gets its value before the statement, each time of its loop, gets it only behind the place in the old version.
+
+    There it would still have the value of the time before.
+    """
+    loops = [_loop([*group[0].above()]), _loop([spot.owner, *spot.owner.above()])]
+    if loops[0] is None or loops[1] is None:
+        return False
+    mine = [one for one in loops[0].below() if new in one.head and one.function is group[0].function and new in _makes(one)]
+    theirs = [one for one in (loops[1], *loops[1].below()) if old in one.head and old in _makes(one)]
+    return any(one.line < group[0].line for one in mine) and bool(theirs) and all(one.line >= spot.line for one in theirs)
+
+
+def wait_for(spot: Spot, names: list[str]) -> bool:
+    """Set the index of a place behind the last of the statements there that give some variables their values, if one does."""
+    last = max((k for k in range(spot.index, spot.high) if not _makes(spot.siblings[k]).isdisjoint(names)), default=None)
+    if last is not None:
+        spot.index = last + 1
+    return last is not None
+
+
+def _loop(above: list[Node]) -> Node | None:
+    """The innermost loop of some blocks around a place, in its function."""
+    for one in above:
+        if one.kind in ("For", "While"):
+            return one
+        if one.kind == "FunctionDef":
+            return None
+    return None
+
+
 def _makes(node: Node) -> set[str]:
     """The names that a statement itself binds, its blocks left out."""
     own = {node.syntax.name} if isinstance(node.syntax, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else set()

@@ -202,7 +202,9 @@ def test_a_value_that_comes_later_is_missing() -> None:
     assert "`b` has no value there yet" in refused(new, "rv.log", old).why
     loop = "for i in x:\n    a = g(i)\n    use(a)\n    b = h(i)\n"
     new = "for i in x:\n    b = h(i)\n    a = g(i)\n    rv.log('b', b)\n    use(a)\n"
-    assert "rv.log" in placed(new, "rv.log", loop).text
+    assert "`b` gets its value only behind" in refused(new, "rv.log", loop).why  # it would be that of the time before
+    new = "for i in x:\n    a = g(i)\n    rv.log('b', b)\n    use(a)\n    b = h(i)\n"
+    assert "rv.log" in placed(new, "rv.log", loop).text  # as it is here
 
 
 def test_a_way_to_print_is_the_builtin_where_there_is_none() -> None:
