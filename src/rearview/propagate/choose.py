@@ -80,14 +80,9 @@ def _by_layout(spot: Spot, group: list[Node]) -> int | None:
 
 
 def not_yet(spot: Spot, name: str) -> bool:
-    """Whether a variable of the function around a place gets its value only behind it."""
-    home = spot.owner if spot.owner.owner is None else (spot.siblings[0] if spot.siblings else spot.owner).function
-    if name in parameters(home.syntax):
-        return False
-    makers = [one for one in home.below() if name in one.head and one.function is home and name in _makes(one)]
+    """Whether a variable of the function around a place gets its value only behind it, this time and every time."""
     loops = {one for one in [spot.owner, *spot.owner.above()] if one.kind in ("For", "While")}
-    again = any(above in loops for one in makers for above in [one, *one.above()])
-    return bool(makers) and not again and all(one.line >= spot.line for one in makers)
+    return _only_behind(spot, name) and not any(above in loops for one in _makers(spot, name) for above in [one, *one.above()])
 
 
 def stale(spot: Spot, group: list[Node], new: str, old: str) -> bool:
@@ -95,12 +90,24 @@ def stale(spot: Spot, group: list[Node], new: str, old: str) -> bool:
 
     There it would still have the value of the time before.
     """
-    loops = [_loop([*group[0].above()]), _loop([spot.owner, *spot.owner.above()])]
-    if loops[0] is None or loops[1] is None:
+    above = [one for one in group[0].above() if one.function is group[0].function]
+    loop = next((one for one in above if one.kind in ("For", "While")), None)
+    if loop is None or not _only_behind(spot, old):
         return False
-    mine = [one for one in loops[0].below() if new in one.head and one.function is group[0].function and new in _makes(one)]
-    theirs = [one for one in (loops[1], *loops[1].below()) if old in one.head and old in _makes(one)]
-    return any(one.line < group[0].line for one in mine) and bool(theirs) and all(one.line >= spot.line for one in theirs)
+    return any(one.line < group[0].line and new in one.head and new in _makes(one) for one in loop.below())
+
+
+def _only_behind(spot: Spot, name: str) -> bool:
+    makers = _makers(spot, name)
+    return bool(makers) and all(one.line >= spot.line for one in makers)
+
+
+def _makers(spot: Spot, name: str) -> list[Node]:
+    """The statements that bind a variable of the function around a place; none if it is a parameter."""
+    home = spot.owner if spot.owner.owner is None else (spot.siblings[0] if spot.siblings else spot.owner).function
+    if name in parameters(home.syntax):
+        return []
+    return [one for one in home.below() if name in one.head and one.function is home and name in _makes(one)]
 
 
 def wait_for(spot: Spot, names: list[str]) -> bool:
@@ -109,16 +116,6 @@ def wait_for(spot: Spot, names: list[str]) -> bool:
     if last is not None:
         spot.index = last + 1
     return last is not None
-
-
-def _loop(above: list[Node]) -> Node | None:
-    """The innermost loop of some blocks around a place, in its function."""
-    for one in above:
-        if one.kind in ("For", "While"):
-            return one
-        if one.kind == "FunctionDef":
-            return None
-    return None
 
 
 def _makes(node: Node) -> set[str]:
