@@ -99,7 +99,13 @@ def stale(spot: Spot, group: list[Node], new: str, old: str) -> bool:
 
 def _only_behind(spot: Spot, name: str) -> bool:
     makers = _makers(spot, name)
-    return bool(makers) and all(one.line >= spot.line for one in makers)
+    place = _begin(spot.siblings[spot.index]) if spot.index < len(spot.siblings) else (spot.line, 0)
+    return bool(makers) and all(_begin(one) >= place for one in makers)
+
+
+def _begin(node: Node) -> tuple[int, int]:
+    """The line and column where a statement begins: several may stand on one line."""
+    return node.line, getattr(node.syntax, "col_offset", 0)
 
 
 def _makers(spot: Spot, name: str) -> list[Node]:
