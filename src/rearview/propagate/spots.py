@@ -131,12 +131,13 @@ class Spots:
 
     def __init__(self, matching: Matching) -> None:
         self._matching = matching
+        self._group: list[Node] = []
         self._reads: set[str] = set()
 
     def find(self, group: list[Node]) -> Spot | Nowhere:
         """The place of some statements that stand next to each other."""
         first, last = group[0], group[-1]
-        self._reads = read([node.syntax for node in group])
+        self._group, self._reads = group, read([node.syntax for node in group])
         if first.owner is first.file.module:
             first.file.need_all()
         block = first.siblings
@@ -169,6 +170,7 @@ class Spots:
         spot.apart = _apart(group)
         spot.headed = first.line > 1 and first.file.lines[first.line - 2].lstrip().startswith("#")
         spot.edge = (bool(preceding) and spot.before is None) or (bool(following) and spot.after is None)
+        spot.edge = spot.edge or (not following and not spot.block and spot.high == len(spot.siblings) and spot.owner.kind == "With")
         if second > _TOO_CLOSE * most:
             other = self._in_block(*ranked[1][0], preceding, following)
             return Nowhere("two places are about equally good", (spot, other))
@@ -259,12 +261,15 @@ class Spots:
                 spot.low = high
         return spot
 
-    @staticmethod
-    def _nearer(spot: Spot) -> Anchor:
-        """The neighbour that decides where both have a counterpart."""
+    def _nearer(self, spot: Spot) -> Anchor:
+        """The neighbour that decides where both have a counterpart: of two that are as near, the one in its paragraph."""
         assert spot.before is not None
         assert spot.after is not None
-        return spot.before if spot.before.apart <= spot.after.apart else spot.after
+        if spot.before.apart != spot.after.apart:
+            return min(spot.before, spot.after, key=lambda one: one.apart)
+        lines = self._group[0].file.lines
+        parted = _blank(lines[spot.before.new.end : self._group[0].line - 1])
+        return spot.after if parted and not _blank(lines[self._group[-1].end : spot.after.new.line - 1]) else spot.before
 
     def _anchor(self, neighbours: Iterable[Node], owner: Node, name: str, last: bool) -> Anchor | None:
         """The nearest neighbour with a counterpart in a block."""
@@ -299,7 +304,11 @@ def _apart(group: list[Node]) -> bool:
     first, last = group[0], group[-1]
     above = block[first.index - 1].end if first.index else first.line - 1
     below = block[last.index + 1].line if last.index + 1 < len(block) else last.end + 1
-    return all(any(not line.strip() for line in part) for part in (lines[above : first.line - 1], lines[last.end : below - 1]))
+    return all(_blank(part) for part in (lines[above : first.line - 1], lines[last.end : below - 1]))
+
+
+def _blank(lines: list[str]) -> bool:
+    return any(not line.strip() for line in lines)
 
 
 def _lift(node: Node, owner: Node, name: str) -> Node | None:
