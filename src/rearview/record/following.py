@@ -45,9 +45,11 @@ class Level:
         position = positions.take(self.items, self.birth, self.node.iteration + 1)
         loop = self.loop()
         if loop is not None and not self.alone:
-            position["beside"] = around.taken(loop)
-            self.alone = not position["beside"]
-            position["inexact"] += [sentence for shape in position["beside"] if shape is not None for sentence in shape["inexact"]]
+            beside = around.taken(loop)
+            self.alone = not beside
+            if beside:  # a position must not tell whether it was asked before: a replay asks at other places
+                position["beside"] = beside
+                position["inexact"] += [sentence for shape in beside if shape is not None for sentence in shape["inexact"]]
         return position
 
 
