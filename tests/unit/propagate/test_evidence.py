@@ -235,3 +235,14 @@ def train(net, data):
     against = asked(new, old.replace("net.step(x, loss)", "net.other(x)"), '"twice"')
     assert isinstance(against, Refused)
     assert "has `total` for `loss`" in against.why
+
+
+def test_a_refusal_says_what_is_missing_and_where() -> None:
+    new = "def f(a):\n    x = read(a)\n    rv.log('x', 1)\n    y = write(a)\n    return y\n"
+    old = "def f(a):\n    first(a)\n    second(a)\n    return 3\n"
+    found = asked(new, old)
+    assert isinstance(found, Refused)
+    assert "line 2, `x = read(a)`" in found.why or "line 1, `def f(a):`" in found.why
+    between = asked("a = f()\nrv.log('a', a)\nb = g()\n", "a = f()\nwork(1)\nb = g()\n")
+    assert isinstance(between, Refused)
+    assert "before line 2 and before line 3" in between.why
