@@ -153,7 +153,8 @@ class _Placing:
         if there is not None:
             return Placed(self._old.mark + self._old.text, (), True, f"it is there already, in line {there}", needs.renamed, bare="")
         if not one:
-            return Refused("two places are equally good", (spot.siblings[spot.low].line, spot.siblings[spot.high - 1].end + 1))
+            places = spot.siblings[spot.low].line, spot.siblings[spot.high - 1].end + 1
+            return Refused(f"two places are equally good, before line {places[0]} and before line {places[1]}", places)
         late = self._too_early(spot, needs, said_so=after is not None)
         if late is not None:
             return late
@@ -234,7 +235,7 @@ class _Placing:
     def _text(self, spot: Spot, needs: Needs, doubts: list[str], wrapped: list[str]) -> Placed | Refused:
         at = line_of(spot)
         if at is None:
-            return Refused("the place shares a line with other statements", (spot.line,))
+            return Refused(f"the place shares a line with other statements, line {spot.line}", (spot.line,))
         line, indent = at
         lines = text_of(self._group, indent, needs.renamed)
         if lines is None:

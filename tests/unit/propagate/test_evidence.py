@@ -204,3 +204,45 @@ def test_at_the_end_of_another_block_it_may_as_well_stand_behind_it() -> None:
     old = "for k in range(1):\n    with guard():\n        with half(device):\n            y = model.generate(x, 300, top=200)\n"
     found = asked(new, old)
     assert isinstance(found, Refused)
+
+
+def test_a_log_of_the_same_name_says_what_the_variable_is_called() -> None:
+    new = """\
+import rearview as rv
+
+
+def train(net, data):
+    for x in rv.loop("step", data):
+        loss = net.step(x)
+        rv.log("val", loss)
+        rv.log("twice", loss * 2)
+        net.end(x)
+"""
+    old = """\
+import rearview as rv
+
+
+def train(net, data):
+    for x in rv.loop("step", data):
+        loss = net.aux(x)
+        total = net.step(x, loss)
+        rv.log("val", total)
+        net.end(x)
+"""
+    found = asked(new, old, '"twice"')
+    assert isinstance(found, Placed)
+    assert found.renamed == {"loss": "total"}
+    against = asked(new, old.replace("net.step(x, loss)", "net.other(x)"), '"twice"')
+    assert isinstance(against, Refused)
+    assert "has `total` for `loss`" in against.why
+
+
+def test_a_refusal_says_what_is_missing_and_where() -> None:
+    new = "def f(a):\n    x = read(a)\n    rv.log('x', 1)\n    y = write(a)\n    return y\n"
+    old = "def f(a):\n    first(a)\n    second(a)\n    return 3\n"
+    found = asked(new, old)
+    assert isinstance(found, Refused)
+    assert "line 2, `x = read(a)`" in found.why or "line 1, `def f(a):`" in found.why
+    between = asked("a = f()\nrv.log('a', a)\nb = g()\n", "a = f()\nwork(1)\nb = g()\n")
+    assert isinstance(between, Refused)
+    assert "before line 2 and before line 3" in between.why
