@@ -13,7 +13,7 @@ from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from rearview.record import loops
+from rearview.record import dropped, loops
 from rearview.record.following import PLAIN, Following, Level
 from rearview.record.keeping import Keeping
 from rearview.record.loops import LoopIterator, Node
@@ -27,7 +27,7 @@ from rearview.state.loading import late
 if TYPE_CHECKING:
     from rearview.record.recorder import Recorder
 
-_IN_ORDER = (loops.EXHAUSTED, loops.BREAK)
+_IN_ORDER = (dropped.EXHAUSTED, dropped.BREAK)
 
 
 class Checkpointing:

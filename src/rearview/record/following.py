@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from rearview.record import boundaries, loops
+from rearview.record import boundaries, dropped
 from rearview.record.keeping import Keeping
 from rearview.record.loops import LoopIterator, Node
 from rearview.record.scope import Scope
@@ -127,9 +127,9 @@ class Following:
 
     def main_ended(self, ending: int) -> None:
         """The end is a state people ask for: it is kept if the run can afford it, whatever the period says."""
-        if ending == loops.EXHAUSTED and self._keeping.last_is_current(self.main.node):
+        if ending == dropped.EXHAUSTED and self._keeping.last_is_current(self.main.node):
             return
-        if ending == loops.BREAK:
+        if ending == dropped.BREAK:
             self._ran()
         if self._keeping.agreement is None and self._keeping.affords(self.period):
             self._take(boundaries.ITERATION, [self.main], ending)
