@@ -73,8 +73,10 @@ def fork(
     """`python WORDS` as a child of a nursery, with files of this process under their numbers; `before` is code that runs first."""
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(address)
-    script, *args = words
-    request = {"script": script, "args": args, "env": dict(env), "cwd": str(cwd), "numbers": list(numbers), "before": before}
+    is_module = words[0] == "-m"
+    name, *args = words[is_module:]
+    what = "module" if is_module else "script"
+    request = {what: name, "args": args, "env": dict(env), "cwd": str(cwd), "numbers": list(numbers), "before": before}
     socket.send_fds(connection, [b"."], [*streams, *numbers])
     connection.sendall(json.dumps(request).encode() + b"\n")
     return Forked(connection, words)

@@ -17,6 +17,7 @@ import os
 import pkgutil
 import select
 import socket
+import subprocess
 import sys
 import threading
 import traceback
@@ -110,22 +111,38 @@ def main() -> None:
 
 
 def _run(connection: socket.socket, kept: Kept) -> None:
-    """In the child: be `python script args`."""
-    code = 1
+    """In the child: be `python script args`, or `python -m module args`."""
     try:
         os.setsid()
         request = _request(connection)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    if request.get("module"):
+        _spare(kept)
+    _be(request, kept)
+
+
+def _be(request: dict[str, Any], kept: Kept) -> None:
+    code = 1
+    try:
         sys.meta_path.insert(0, kept)  # type: ignore[arg-type]
-        script = str(request["script"])
-        sys.argv = [script, *request["args"]]
-        sys.orig_argv = [sys.executable, *sys.argv]
-        sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
         main_module = types.ModuleType("__main__")
-        main_module.__file__ = script
         main_module.__builtins__ = __builtins__  # type: ignore[attr-defined]
         sys.modules["__main__"] = main_module
-        with open(script, "rb") as file:
-            program = compile(file.read(), script, "exec", dont_inherit=True)
+        if request.get("module"):
+            sys.argv = ["-m", *request["args"]]
+            sys.orig_argv = [sys.executable, "-m", request["module"], *request["args"]]
+            sys.path.insert(0, os.getcwd())
+            program = compile(f"import runpy; runpy._run_module_as_main({request['module']!r})", "<nursery>", "exec")
+        else:
+            script = str(request["script"])
+            sys.argv = [script, *request["args"]]
+            sys.orig_argv = [sys.executable, *sys.argv]
+            sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
+            main_module.__file__ = script
+            with open(script, "rb") as file:
+                program = compile(file.read(), script, "exec", dont_inherit=True)
         before = request.get("before")
         if before:
             exec(before, {"__name__": "before"})
@@ -141,24 +158,60 @@ def _run(connection: socket.socket, kept: Kept) -> None:
         os._exit(code)
 
 
+def _spare(kept: Kept) -> None:
+    """A child in which nothing has happened yet becomes the program that this command starts: its child, in its group, as if started."""
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        _, handles, _, _ = socket.recv_fds(theirs, 1, FILES)
+        with theirs.makefile("rb") as file:
+            line = file.readline()
+        if not line:
+            os._exit(0)  # it starts none
+        theirs.close()
+        request = json.loads(line)
+        _take(handles, request["numbers"], request["cwd"], request["env"])
+        _be(request, kept)
+    theirs.close()
+    execute = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+
+    def instead(self: Any, args: Any, executable: Any, preexec: Any, close: Any, pass_fds: Any, cwd: Any, env: Any, *rest: Any) -> None:
+        if ours.fileno() < 0 or len(args) < 3 or not str(args[1]).endswith("launch.py"):
+            execute(self, args, executable, preexec, close, pass_fds, cwd, env, *rest)
+            return
+        number = json.loads(args[2])["tell"]
+        request = {"script": args[1], "args": args[2:], "cwd": str(cwd or os.getcwd()), "env": dict(env), "numbers": [number]}
+        socket.send_fds(ours, [b"."], [number])
+        ours.sendall(json.dumps(request).encode() + b"\n")
+        ours.close()
+        self.pid, self._child_created = pid, True
+
+    subprocess.Popen._execute_child = instead  # type: ignore[attr-defined]
+
+
 def _request(connection: socket.socket) -> dict[str, Any]:
     """What to be; with its folder, environment and open files, the first three of which are the streams."""
     _, handles, _, _ = socket.recv_fds(connection, 1, FILES)
     with connection.makefile("rb") as file:
         request: dict[str, Any] = json.loads(file.readline())
     connection.close()
-    away = [_above(handle, 64) for handle in handles]  # first: a file may have got the number that another is to have
-    for handle, number in zip(away, (0, 1, 2, *request["numbers"]), strict=True):
-        os.dup2(handle, number)
-        os.close(handle)
-    os.chdir(request["cwd"])
-    os.environ.clear()
-    os.environ.update(request["env"])
-    sys.dont_write_bytecode = bool(request["env"].get("PYTHONDONTWRITEBYTECODE"))
+    _take(handles, [0, 1, 2, *request["numbers"]], request["cwd"], request["env"])
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
     return request
+
+
+def _take(handles: list[int], numbers: list[int], cwd: str, env: dict[str, str]) -> None:
+    away = [_above(handle, 64) for handle in handles]  # first: a file may have got the number that another is to have
+    for handle, number in zip(away, numbers, strict=True):
+        os.dup2(handle, number)
+        os.close(handle)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.dont_write_bytecode = bool(env.get("PYTHONDONTWRITEBYTECODE"))
 
 
 def _above(handle: int, least: int) -> int:

@@ -8,8 +8,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -122,12 +120,17 @@ class Nursery(forked.Nursery):
 
     def start(self, project: Path, program: str, *args: str, env: Mapping[str, str] | None = None, before: str = "") -> Child:
         """Run a program of the project; `before` is code of the test that runs first, in the same process."""
+        return self._start(project, [str(project / program), *args], env, before)
+
+    def command(self, project: Path, *words: str, env: Mapping[str, str] | None = None) -> Child:
+        """`rearview WORDS`; the program that it starts is forked too."""
+        return self._start(project, ["-m", "rearview", *words], env, "")
+
+    def _start(self, project: Path, words: Sequence[str], env: Mapping[str, str] | None, before: str) -> Child:
         address, outputs = self.address, Path(tempfile.mkdtemp(dir=self.folder))
         with open(os.devnull, "rb") as null, open(outputs / "stdout", "wb") as out, open(outputs / "stderr", "wb") as err:
             streams = (null.fileno(), out.fileno(), err.fileno())
-            child = forked.fork(
-                address, [str(project / program), *args], environment({**QUIET, **(env or {})}), project, streams, before=before
-            )
+            child = forked.fork(address, words, environment({**QUIET, **(env or {})}), project, streams, before=before)
         return Child(outputs, child.pid, child.wait)
 
     def run(self, project: Path, program: str, *args: str, env: Mapping[str, str] | None = None, before: str = "") -> Done:
@@ -191,13 +194,7 @@ def go_on_from(project: Path, point: RestorePoint) -> dict[str, str]:
 
 def resume(project: Path, env: Mapping[str, str] | None = None, *words: str) -> Child:
     """`rearview resume --yes`, as a user would."""
-    outputs = Path(tempfile.mkdtemp(dir=project.parent))
-    with open(outputs / "stdout", "wb") as out, open(outputs / "stderr", "wb") as err:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "rearview", "resume", "--yes", *words], cwd=project, env=environment({**QUIET, **(env or {})}),
-            stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
-        )  # fmt: skip
-    return Child(outputs, process.pid, lambda: process.wait(PATIENCE_S))
+    return with_torch().command(project, "resume", "--yes", *words, env=env)
 
 
 # -- comparing -----------------------------------------------------------------------------------------------------------
