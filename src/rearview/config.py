@@ -116,9 +116,13 @@ def load(project: Path | None, environ: Mapping[str, str] | None = None) -> Sett
             continue
         if not text.strip() and not isinstance(setting.default, tuple):
             continue  # an empty variable is as good as none; an empty list is one
-        values[setting.name] = _from_text(setting, text)
+        values[setting.name] = _from_text(setting, text, variable)
         origins[setting.name] = variable
     return Settings(values, origins)
+
+
+FLAG = "--set"
+"""Where a setting came from that was given with the command."""
 
 
 def flags(pairs: Sequence[str]) -> dict[str, str]:
@@ -127,9 +131,11 @@ def flags(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         name, equals, text = pair.partition("=")
         setting = BY_NAME.get(name)
-        if setting is None or not equals:
+        if setting is None:
             raise ConfigError(f"--set takes NAME=VALUE with a known setting, not {pair!r}{_near(name, list(BY_NAME))}")
-        _from_text(setting, text)
+        if not equals:
+            raise ConfigError(f"--set takes NAME=VALUE, not {pair!r} alone")
+        _from_text(setting, text, FLAG)
         variables[setting.env] = text
     return variables
 
@@ -207,18 +213,18 @@ def _from_toml(setting: Setting, raw: object, where: str = "pyproject.toml") -> 
     return _checked(setting, raw, where)
 
 
-def _from_text(setting: Setting, text: str) -> Value:
+def _from_text(setting: Setting, text: str, where: str) -> Value:
     default = setting.default
     if isinstance(default, bool):
         lowered = text.strip().lower()
         if lowered in _TRUE or lowered in _FALSE:
             return lowered in _TRUE
-        raise _misfit(setting, text, setting.env)
+        raise _misfit(setting, text, where)
     if isinstance(default, tuple):
         return tuple(part.strip() for part in text.split(",") if part.strip())
     if isinstance(default, str):
-        return _checked(setting, text, setting.env)
+        return _checked(setting, text, where)
     try:
-        return _checked(setting, type(default)(text), setting.env)
+        return _checked(setting, type(default)(text), where)
     except ValueError as problem:
-        raise problem if isinstance(problem, ConfigError) else _misfit(setting, text, setting.env) from None
+        raise problem if isinstance(problem, ConfigError) else _misfit(setting, text, where) from None

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rearview.store import layout
-from tests.conftest import environment
+from tests.conftest import RunsProgram, environment
 from tests.integration.record.reading import read_all
 from tests.small_disk import mounted as small_disk_at
 
@@ -67,7 +67,7 @@ def same(done: subprocess.CompletedProcess[str], truth: subprocess.CompletedProc
     assert "Exception" not in done.stderr
 
 
-def test_a_full_disk(project: Path, small_disk: Path, truth: subprocess.CompletedProcess[str]) -> None:
+def test_a_full_disk(project: Path, small_disk: Path, truth: subprocess.CompletedProcess[str], cli: RunsProgram) -> None:
     (small_disk / "ballast").write_bytes(bytes(300_000))
     done = run(["toy.py"])
     same(done, truth)
@@ -78,6 +78,9 @@ def test_a_full_disk(project: Path, small_disk: Path, truth: subprocess.Complete
     values = first.values("w")
     assert 10 < len(values) < 1200
     assert [r.at for r in first.records if r.name == "w"][:5] == [f"epoch0/step{k}" for k in range(5)]
+    assert first.how is not None, "its last words have room that was kept for them"
+    assert "records could not be written" in cli("show", "last").stdout
+    assert not list((small_disk / "tmp").glob("reserve-*"))
 
 
 def test_records_come_again_when_there_is_room(project: Path, small_disk: Path, truth: subprocess.CompletedProcess[str]) -> None:

@@ -186,14 +186,15 @@ def test_code(two_runs: Path, cli: Cli) -> None:
     assert "train.py" in document(cli, "code", "good")["files"]
 
 
-def test_code_of_a_notebook_is_its_cells_in_order(project: Path, cli: Cli) -> None:
+@pytest.mark.parametrize(("how", "filename"), [("notebook", "a.ipynb"), ("interactive", "ipython")])
+def test_code_of_a_notebook_or_session_is_its_cells_in_order(project: Path, cli: Cli, how: str, filename: str) -> None:
     from rearview.testing.stores import StoreBuilder
     from rearview.versions import snapshot
 
     builder = StoreBuilder(project)
     cells = {f"cells/{number:04d}.py": f"step = {number}\n".encode() for number in (2, 10, 1)}
     taken = snapshot.take(builder.store, project, script=None, script_source=None, extra=cells, limit_bytes=1 << 20)
-    builder.run(how="notebook", filename="a.ipynb", version=taken.version).process().end()
+    builder.run(how=how, filename=filename, version=taken.version).process().end()
     page = cli("code", "last", check=True).stdout
     assert page.index("step = 1\n") < page.index("step = 2\n") < page.index("step = 10\n")
     assert "# --- cells/0010.py" in page

@@ -135,10 +135,11 @@ def test_interrupted_watch_ends_with_130(project: Path, going_on: subprocess.Pop
 
 def test_config(project: Path, cli: Cli) -> None:
     (project / "pyproject.toml").write_text('[tool.rearview]\nexclude = ["secret/*"]\n')
-    found = json.loads(cli("config", "--json", env={"REARVIEW_QUIET": "1"}, check=True).stdout)
+    found = json.loads(cli("--set", "eps=0.1", "config", "--json", env={"REARVIEW_QUIET": "1"}, check=True).stdout)
     settings = {setting["name"]: setting for setting in found["settings"]}
     assert (settings["quiet"]["value"], settings["quiet"]["origin"]) == (True, "REARVIEW_QUIET")
     assert (settings["exclude"]["value"], settings["exclude"]["origin"]) == (["secret/*"], "pyproject.toml")
+    assert (settings["eps"]["value"], settings["eps"]["origin"]) == (0.1, "--set")
     assert settings["sync"]["origin"] == "default"
     page = cli("config", check=True).stdout
     assert "secret/*" in page and "pyproject.toml" in page and "REARVIEW_SYNC" in page and "(none yet" in page

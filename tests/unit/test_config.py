@@ -113,6 +113,7 @@ def test_an_empty_variable_is_as_good_as_none() -> None:
 
 def test_flags_become_variables() -> None:
     assert config.flags(["sync=always", "quiet=on"]) == {"REARVIEW_SYNC": "always", "REARVIEW_QUIET": "on"}
-    for bad in ("sync", "synk=always", "sync=never", "source_limit=-1"):
-        with pytest.raises(ConfigError):
+    said = {"sync": "not 'sync' alone", "synk=always": "did you mean 'sync'", "sync=never": "in --set", "source_limit=-1": "in --set"}
+    for bad, words in said.items():
+        with pytest.raises(ConfigError, match=words):
             config.flags([bad])

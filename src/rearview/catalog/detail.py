@@ -33,10 +33,11 @@ class Series:
     name: str
     shape: Shape
     count: int
-    minimum: float | None
-    maximum: float | None
+    minimum: float | int | None
+    """The least that is finite, as it was logged: an int of any size stays exact. So with the others."""
+    maximum: float | int | None
+    first: float | int | None
     last: float | int | None
-    """As it was logged: an int of any size stays exact."""
     values: list[float]
     """At most POINTS of them, evenly picked; the first and the last are always there. Ints beyond all floats are left out."""
 
@@ -254,6 +255,17 @@ def _one_series(places: Places, name: str, shape: Shape, rp: int, *, replayed: b
         f"SELECT v FROM (SELECT v, row_number() OVER (ORDER BY pos, behind) - 1 AS k FROM ({numbers})) "
         f"WHERE k % {stride} = 0 OR k = {count - 1} ORDER BY k"
     ).fetchall()
-    end = run(f"SELECT type, f, i, s, raw FROM ({every}) ORDER BY pos DESC, behind DESC LIMIT 1").fetchone()
+    columns = "type, f, i, s, raw"
+    ends = [
+        gather(*row)
+        for order in ("pos, behind", "pos DESC, behind DESC")
+        for row in run(f"SELECT {columns} FROM ({every}) ORDER BY {order} LIMIT 1").fetchall()
+    ]
+    first, last = ends or (None, None)
+    # Several ints can be one double, the least and the greatest among them: those are told apart as what they are.
+    outermost = f"v = $1 OR v = $2 OR (type = {INT} AND isinf(v))"
+    rest = run(f"SELECT DISTINCT {columns} FROM ({every}) WHERE {outermost}", [low, high]).fetchall()
+    extreme = sorted((gather(*row) for row in rest), key=lambda number: (number, isinstance(number, float)))
     total = run(f"SELECT count(*) FROM ({every})").fetchone()
-    return Series(name, shape, total[0] if total else 0, low, high, gather(*end) if end else None, [float(value) for (value,) in rows])
+    low, high = (extreme[0], extreme[-1]) if extreme else (None, None)
+    return Series(name, shape, total[0] if total else 0, low, high, first, last, [float(value) for (value,) in rows])

@@ -68,7 +68,7 @@ class Wish:
     low: object
     """A scalar as the caller has it, or text as it was typed."""
     high: object = None
-    """The other end of `10..20`, else None."""
+    """The other end of `10..20`, else None. An end that is empty text is open: `10..`."""
     by_number: bool = False
     typed: bool = False
     """`low` and `high` are text that stands for a scalar of any type."""
@@ -89,7 +89,7 @@ class Wish:
         if self.high is None:
             return _equal(have, low)
         try:
-            return bool(low <= have <= high)  # type: ignore[operator]
+            return bool((low == "" or low <= have) and (high == "" or have <= high))  # type: ignore[operator]
         except TypeError:
             return False
 
@@ -116,24 +116,26 @@ def _as(have: Scalar, text: object) -> object:
 
 
 _PIECE = re.compile(r"(?P<loop>[^=#]+)(?P<sign>[=#])(?P<value>.*)", re.DOTALL)
-_RANGE = re.compile(r"(?P<low>[^.]+(?:\.[^.]+)?)\.\.(?P<high>[^.]+(?:\.[^.]+)?)", re.DOTALL)
+_RANGE = re.compile(r"(?P<low>[^.]+(?:\.[^.]+)?|)\.\.(?P<high>[^.]+(?:\.[^.]+)?|)", re.DOTALL)
+_BETWEEN = re.compile(r"/(?=[^/=#]+[=#])|,\s*(?=[^\W\d]\w*(?:\[\d+\])?[=#])")
+"""Between two loops: a slash, or a comma before something like a name."""
 
 
 def parse(text: str) -> list[Wish]:
     """The place that somebody typed.
 
-    >>> [str(wish) for wish in parse("epoch=3/step#120")]
-    ['epoch=3', 'step#120']
+    >>> [str(wish) for wish in parse("epoch=3/step#120")], [str(wish) for wish in parse("fold=1, epoch[2]=10..")]
+    (['epoch=3', 'step#120'], ['fold=1', 'epoch[2]=10..'])
     """
     wishes = []
-    for piece in re.split(r"/(?=[^/=#]+[=#])", text.strip()):
+    for piece in _BETWEEN.split(text.strip()):
         found = _PIECE.fullmatch(piece.strip())
-        if found is None or not found["value"].strip():
+        if found is None or found["value"].strip() in ("", ".."):
             raise UsageError(f"{text!r} is no place in a run: write epoch=3, epoch=3/step=120, or epoch#3 for the iteration number 3")
         by_number, value = found["sign"] == "#", found["value"].strip()
         ends = _RANGE.fullmatch(value)
         low, high = (ends["low"], ends["high"]) if ends else (value, None)
-        if by_number and not all(end is None or end.isdigit() for end in (low, high)):
+        if by_number and not all(end is None or end == "" or end.isdigit() for end in (low, high)):
             raise UsageError(f"{piece!r} names an iteration by its number, and {value!r} is none: write {found['loop']}={value}")
         wishes.append(Wish(found["loop"].strip(), low, high, by_number, typed=True))
     return wishes

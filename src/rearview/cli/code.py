@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rearview.catalog.runs import RunInfo
 
 CELLS = "cells/"
-"""Where a version keeps a notebook's cells, numbered as they were executed."""
+"""Where a version keeps the cells of a notebook or an IPython session, numbered as they were executed."""
 
 
 @click.command("code", short_help="Show the source that a run executed.")
@@ -28,8 +28,9 @@ CELLS = "cells/"
 def command(run_ref: str, path: str | None, to: Path | None, as_json: bool, color: str) -> None:
     """List the files of a version, or print the one at PATH; with --to, write them into a folder.
 
-    A run stands for the version that it executed; a version is named by v and at least four digits of its id. A notebook's
-    version is its executed cells in order. A pipe gets a file's exact bytes; on a terminal control characters are shown as escapes.
+    A run stands for the version that it executed; a version is named by v and at least four digits of its id. The version
+    of a notebook or an IPython session is its executed cells in order. A pipe gets a file's exact bytes; on a terminal
+    control characters are shown as escapes.
     """
     from rearview.cli import opening
     from rearview.versions import read
@@ -52,8 +53,8 @@ def command(run_ref: str, path: str | None, to: Path | None, as_json: bool, colo
         _print(path, read.source(store, version, path), as_json, view)
     else:
         files = read.files(store, version)
-        notebook = any(run.how == "notebook" for run in runs)
-        cells = {one: read.source(store, version, one) for one in sorted(files) if notebook and one.startswith(CELLS)}
+        typed = any(run.how in ("notebook", "interactive") for run in runs)
+        cells = {one: read.source(store, version, one) for one in sorted(files) if typed and one.startswith(CELLS)}
         _list(chosen, runs, files, cells, as_json, view)
 
 

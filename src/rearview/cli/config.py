@@ -13,11 +13,12 @@ from rearview.errors import NoStore
 @click.command("config", short_help="Show each setting and where it came from.")
 @options.as_json
 @options.color
-def command(as_json: bool, color: str) -> None:
+@click.pass_context
+def command(ctx: click.Context, as_json: bool, color: str) -> None:
     """Show each setting, its value, where it came from and its environment variable.
 
-    A setting comes from its REARVIEW_* variable, else from [tool.rearview] in the project's pyproject.toml, else from
-    its default. Unknown keys are errors.
+    A setting comes from `rearview --set`, else from its REARVIEW_* variable, else from [tool.rearview] in the project's
+    pyproject.toml, else from its default. Unknown keys are errors.
     """
     import os
 
@@ -26,13 +27,15 @@ def command(as_json: bool, color: str) -> None:
 
     project, _ = layout.find_project(Path.cwd(), os.environ.get("REARVIEW_DIR"), Path.home())
     settings = config.load(project)
+    flags = config.flags(ctx.find_root().params.get("pairs", ()))  # as variables: that is how they reach the settings
+    origins = {one.name: config.FLAG if one.env in flags else settings.origin(one.name) for one in config.SETTINGS}
     store = _store()
     if as_json:
         entries = [
             {
                 "name": setting.name,
                 "value": settings[setting.name],
-                "origin": settings.origin(setting.name),
+                "origin": origins[setting.name],
                 "env": setting.env,
                 "default": setting.default,
                 "type": setting.type_name,
@@ -53,7 +56,7 @@ def command(as_json: bool, color: str) -> None:
     ]
     rows: list[list[tables.Cell]] = []
     for setting in config.SETTINGS:
-        origin = settings.origin(setting.name)
+        origin = "variable" if origins[setting.name] == setting.env else origins[setting.name]
         shown = _shown(settings[setting.name])
         rows.append([setting.name, shown, tables.Styled(origin, "dim" if origin == "default" else "odd"), setting.env, setting.help])
     places = tables.facts([("project", str(project)), ("store", store or "(none yet: the first run makes it)")], view, label=7)

@@ -238,7 +238,11 @@ def _both(left: str, right: str) -> str:
 
 
 def _change(pair: compare.MetricPair) -> str:
-    ends = [as_number(side.last) for side in (pair.left, pair.right) if side is not None]
-    if len(ends) != 2 or ends[0] is None or ends[1] is None:
+    """From the left end to the right; between ints exact, whatever their size."""
+    if pair.left is None or pair.right is None:
         return ""
-    return f"{ends[1] - ends[0]:+.4g}"
+    if isinstance(pair.left.last, int) and isinstance(pair.right.last, int):
+        by = pair.right.last - pair.left.last
+        return f"{'-' if by < 0 else '+'}{text.integer(abs(by))}"
+    left, right = as_number(pair.left.last), as_number(pair.right.last)
+    return "" if left is None or right is None else f"{right - left:+.4g}"

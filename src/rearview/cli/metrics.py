@@ -60,21 +60,16 @@ def _recorded(detail: RunDetail) -> list[Metric]:
     return found + [Metric(name, last=value, volatile=name in volatile) for name, value in last.items() if name not in names]
 
 
-def _metric(series: Series, exact_last: object, volatile: bool) -> Metric:
-    """A series counts in floats; the last value is known exactly, and of which kind the numbers are."""
-    whole = isinstance(exact_last, int)
-
-    def as_logged(number: float | None) -> float | None:
-        return int(number) if whole and number is not None and number.is_integer() else number
-
+def _metric(series: Series, last: object, volatile: bool) -> Metric:
+    """`last`: what was logged last under the name, where that may be no number."""
     return Metric(
         series.name,
         tuple(series.shape),
         series.count,
-        as_logged(series.values[0]) if series.values else None,
-        series.last if exact_last is None else exact_last,
-        as_logged(series.minimum),
-        as_logged(series.maximum),
+        series.first,
+        series.last if last is None else last,
+        series.minimum,
+        series.maximum,
         series.values,
         volatile,
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,13 +36,14 @@ def store_for_repair() -> Store:
 
 
 @contextmanager
-def catalog() -> Iterator[Catalog]:
-    """The relational view over the store; long work inside shows that it goes on."""
+def catalog(*, quiet: bool = False) -> Iterator[Catalog]:
+    """The relational view over the store; long work inside shows that it goes on, unless the screen belongs to something else."""
     from rearview.catalog.catalog import Catalog
     from rearview.record import leftovers
 
     here = store()
     leftovers.clean(here)
     settings = config.load(here.project)
-    with screen.progress("reading the store"), Catalog(here, timeout_s=settings["query_timeout"]) as opened:
+    shown = nullcontext() if quiet else screen.progress("reading the store")
+    with shown, Catalog(here, timeout_s=settings["query_timeout"]) as opened:
         yield opened

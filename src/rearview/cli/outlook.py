@@ -57,6 +57,7 @@ def page(found: Outlook, view: screen.Screen, now: dt.datetime) -> list[str]:
     lines = tables.facts([(name, cell) for name, cell in facts if cell], view)
     lines += _list("passed over", prospect.passed_over, view)
     lines += _list("not in the checkpoint: it may not go on just as it was", point.lacks if point else [], view)
+    lines += _list("comes back otherwise than it was", point.unlike if point else [], view)
     lines += _list("changed since, and read as they are now", [*found.others, *found.inputs], view)
     lines += _list("not as it was: the numbers may differ", found.environment, view)
     lines += _list("set for it", found.variables, view)
@@ -145,6 +146,7 @@ def as_json(found: Outlook) -> dict[str, output.Json]:
         "place": found.place or None,
         "path": output.facts(point.first.path) if point else None,
         "lacks": output.facts(point.lacks) if point else [],
+        "unlike": output.facts(point.unlike) if point else [],
         "restore_bytes": point.size_bytes if point else 0,
         "lost_s": prospect.lost_s,
         "passed_over": output.facts(prospect.passed_over),

@@ -283,14 +283,16 @@ def failures(answer: Answer) -> list[str]:
 def offer(answer: Answer, plan: Plan) -> list[str]:
     """A rung that was not agreed to."""
     run, rung = answer.prepared.run.run[:8], rung_in_words(answer.prepared.plan.rung)
-    if answer.not_there:
+    if answer.lacks_history and not answer.failed:
+        why = f"in the replay of {run} ({rung}) the program went back through a tensor, and no stored state keeps how that was computed"
+    elif answer.counts_along:
+        why = f"the replay of {run} ({rung}) is not right: {answer.judgement.why[0]}"
+    elif answer.not_there:
         why = f"a statement raised in the replay of {run} ({rung}): it may be the stored states that do not have what it reads"
     else:
         why = f"the replay of {run} did not prove itself on this rung ({rung})"
-    return [
-        why,
-        f"next: {rung_in_words(plan.rung)}, {interval(plan.seconds)}",
-    ]
+    following = "from checkpoints that have no such tensor" if plan.rung == answer.prepared.plan.rung else rung_in_words(plan.rung)
+    return [why, f"next: {following}, {interval(plan.seconds)}"]
 
 
 def how_to_climb(plan: Plan) -> str:

@@ -69,12 +69,14 @@ def write(lines: Iterable[str]) -> None:
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     rest = iter(lines)
     while some := list(islice(rest, _AT_A_TIME)):
+        _hush()
         click.echo("".join(f"{line}\n" for line in some).encode(encoding, "backslashreplace"), nl=False)
 
 
 def note(line: str) -> None:
     """One line beside the output, on standard error."""
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    _hush()
     click.echo(f"{line}\n".encode(encoding, "backslashreplace"), nl=False, err=True)
 
 
@@ -84,18 +86,38 @@ PATIENCE_S = 1.0
 
 @contextmanager
 def progress(doing: str) -> Iterator[None]:
-    """Say what takes so long, on standard error, if that is a terminal and it lasts more than a second."""
+    """Say what takes so long, on standard error, if that is a terminal and it lasts more than a second; until something else is written."""
     if not sys.stderr.isatty():
         yield
         return
-    done = threading.Event()
-    worker = threading.Thread(target=_tell, args=(doing, done), daemon=True)
-    worker.start()
+    _tellers.append(teller := _Teller(doing))
     try:
         yield
     finally:
-        done.set()
-        worker.join()
+        _tellers.remove(teller)
+        teller.end()
+
+
+class _Teller:
+    """A thread that says how long something takes already, in one line that is gone at the end."""
+
+    def __init__(self, doing: str) -> None:
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=_tell, args=(doing, self._done), daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        self._done.set()
+        self._thread.join()
+
+
+_tellers: list[_Teller] = []
+"""Those at work: a process has one terminal, and whoever writes to it must not write into their line."""
+
+
+def _hush() -> None:
+    for teller in _tellers:
+        teller.end()
 
 
 def _tell(doing: str, done: threading.Event) -> None:

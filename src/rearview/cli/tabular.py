@@ -22,6 +22,8 @@ _OFTEN_EMPTY = {".verdict": 2, ".placement": 6, ".statement": 10}
 """What is told of replayed values only, each with its weight: a column in which nothing is told is not shown."""
 _OF_ORIGIN = 3
 """Goes before the verdict does: only what was replayed has one, so that tells the origin too."""
+_WHOLE = 32
+"""Room for any number or moment as it is shown."""
 _SHORT = (".origin", ".verdict")
 """What is told in a word: its heading is whole, or the column is not shown."""
 _SPARE = {"projid": 9, "filename": 8, "tstamp": 7}
@@ -76,13 +78,15 @@ def show(table: Table, view: screen.Screen, limit: int | None) -> list[str]:
 
 
 def _column(name: str, values: Sequence[object]) -> tables.Column:
-    """A column of numbers is dropped rather than cut: half a number is another number."""
-    numbers = [value for value in values if value is not None]
-    right = bool(numbers) and all(isinstance(value, (int, float)) for value in numbers)
+    """A column of numbers or moments is dropped rather than cut: half a number is another number."""
+    there = [value for value in values if value is not None]
+    right = bool(there) and all(isinstance(value, (int, float)) for value in there)
+    whole = right or (bool(there) and all(isinstance(value, dt.datetime) for value in there))
     told = next((weight for word, weight in _OFTEN_EMPTY.items() if name.endswith(word)), 1)
     weight = 0 if name == "run" else _SPARE.get(name, _OF_ORIGIN if name.endswith(".origin") else told)
     keep = "end" if name == "filename" else "start"
-    least = 20 if right or name == "run" or told > 2 else max(6, text.width(name)) if name.endswith(_SHORT) else 6
+    headed = max(6, text.width(name)) if name.endswith(_SHORT) or name in _SPARE else 6
+    least = _WHOLE if whole or name == "run" else 20 if told > 2 else headed
     return tables.Column(name, "right" if right else "left", least=least, weight=weight, keep=keep)
 
 

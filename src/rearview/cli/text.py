@@ -120,7 +120,7 @@ def integer(value: int) -> str:
     if digits > 4000:  # Python itself refuses to print more by default
         return f"an int of about {digits} digits"
     shown = str(value)
-    return f"{shown[:8]}{ELLIPSIS}{shown[-4:]} ({len(shown.lstrip('-'))} digits)"
+    return f"{shown[:6]}{ELLIPSIS}{shown[-4:]} ({len(shown.lstrip('-'))} digits)"
 
 
 def value(thing: object, digits: int = 6) -> str:
@@ -167,7 +167,8 @@ def _container(thing: list[object] | tuple[object, ...] | dict[object, object], 
 
 def pairs(values: dict[str, object], columns: int | None = None, each: int = 24, digits: int = 6) -> str:
     """`lr=0.01 batch=32`: names and values, escaped; with `columns`, as many whole pairs as fit."""
-    shown = " ".join(f"{escape(name)}={shorten(value(item, digits), each)}" for name, item in values.items())
+    texts = {name: "None" if item is None else value(item, digits) for name, item in values.items()}
+    shown = " ".join(f"{escape(name)}={shorten(item, each)}" for name, item in texts.items())
     return shown if columns is None else shorten(shown, columns, keep="words")
 
 

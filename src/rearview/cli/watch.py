@@ -61,7 +61,7 @@ def _chosen(ref: str | None) -> str:
 def _look(run: str) -> tuple[RunInfo, list[metrics.Metric]]:
     from rearview.cli import opening
 
-    with opening.catalog() as catalog:
+    with opening.catalog(quiet=True) as catalog:
         info = catalog.run(run)
         return info, metrics.of(catalog.run_detail(info.run))
 

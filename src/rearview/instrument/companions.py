@@ -26,8 +26,15 @@ TELLS = re.compile(
     r"scalars?|set_(description|postfix)\w*|display|report\w*"
 )
 """Functions and methods that print, log or report, by their names."""
+FILES: Path = ("a file",)
+"""What is on the disk; no variable is called so."""
 _LIBRARIES = frozenset(sys.stdlib_module_names) | {"torch", "numpy", "rearview", "flor"}
-"""What functions of these change is what they are given, or nothing that a log reads by a name of the program."""
+_COMPUTING = frozenset("math cmath statistics functools itertools operator collections copy torch numpy rearview flor".split())
+"""Libraries whose functions read what they are given, but for those that load."""
+_WAITING = frozenset("sleep synchronize barrier collect empty_cache flush perf_counter time".split())
+_WRITING = frozenset("save savez savez_compressed savetxt dump makedirs mkdir imsave save_image copy copyfile copytree move".split())
+_READING = re.compile(r"open|(load|read|from_?(file|pretrained)|memmap|listdir|glob)\w*")
+"""Functions of libraries, by their names: those that change nothing, files, or read them. Any other for its own sake may set anything."""
 _LOOKING = frozenset({"locals", "globals", "eval", "exec"})
 _LOOKING_IF_GIVEN_NOTHING = frozenset({"vars", "dir"})
 _FRAMES = frozenset({"_getframe", "currentframe"})
@@ -63,13 +70,24 @@ class Companions:
         self._calls = calls
         self._functions: dict[str, list[Function]] = {}
         self._libraries: set[str] = set(calls.modules)
+        self._outside: set[str] = set()
+        """Names of libraries that may read files."""
         for node in nodes(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 self._functions.setdefault(node.name, []).append(node)
             elif isinstance(node, ast.Import):
-                self._libraries.update(name for one in node.names if _library(one.name) for name in bound_by(one))
-            elif isinstance(node, ast.ImportFrom) and not node.level and _library(node.module or ""):
-                self._libraries.update(name for one in node.names for name in bound_by(one))
+                for one in node.names:
+                    self._imports(one.name, bound_by(one))
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                self._imports(node.module or "", (name for one in node.names for name in bound_by(one)))
+
+    def _imports(self, module: str, names: Iterable[str]) -> None:
+        first = module.partition(".")[0]
+        if first in _LIBRARIES:
+            names = set(names)
+            self._libraries |= names
+            if first not in _COMPUTING:
+                self._outside |= names
 
     # -- reads ----------------------------------------------------------------------------------------------------------------
 
@@ -106,6 +124,9 @@ class Companions:
                     found.add(_path(node.target) or ANYTHING)
                 pending += children(node)
         found |= {(name,) for name in self._globals_of(words)}
+        words |= {path[0] for path in found if path}
+        if any(_READING.fullmatch(word) for word in words) or not self._outside.isdisjoint(words):
+            found.add(FILES)
         return frozenset(found)
 
     def _without_properties(self, path: Path) -> Path:
@@ -138,6 +159,8 @@ class Companions:
             found.update((name,) for name in bound_by(node))
             if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
                 found.add(_path(node) or ANYTHING)
+                if root(node) in self._libraries:  # a setting
+                    found.add(ANYTHING)
             elif isinstance(node, _LEAVES):
                 found.add(ANYTHING)
             elif isinstance(node, ast.Call):
@@ -168,12 +191,20 @@ class Companions:
     def _changed_by(self, call: ast.Call) -> Iterator[Path]:
         """By a call for its own sake: what it is given, the object whose method it is, and what else nobody knows."""
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        if self._calls.called(call) == "log" or TELLS.fullmatch(name):
+        if self._calls.called(call) == "log":
             return
+        if TELLS.fullmatch(name):
+            yield from self._told_to(call)
+            return
+        if name not in _WRITING:
+            yield from filter(None, map(_path, [*call.args, *(one.value for one in call.keywords)]))
         if isinstance(call.func, ast.Name) and hasattr(builtins, name) and name not in self._functions:
+            if name == "open":
+                yield FILES
             return
-        yield from filter(None, map(_path, [*call.args, *(one.value for one in call.keywords)]))
         if root(call.func) in self._libraries:
+            if name not in _WAITING:
+                yield FILES if name in _WRITING else ANYTHING
             return
         if isinstance(call.func, ast.Attribute):
             yield _path(call.func.value) or ANYTHING
@@ -181,9 +212,14 @@ class Companions:
                 return
         yield ANYTHING
 
-
-def _library(module: str) -> bool:
-    return module.partition(".")[0] in _LIBRARIES
+    @staticmethod
+    def _told_to(call: ast.Call) -> Iterator[Path]:
+        """Where something is written to: the object, or a file of which it is not known which."""
+        targets = [one.value for one in call.keywords if one.arg == "file"]
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("write", "writelines"):
+            targets.append(call.func.value)
+        for one in targets:
+            yield _path(one) or FILES
 
 
 def _path(node: ast.AST) -> Path | None:

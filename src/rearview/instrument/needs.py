@@ -38,6 +38,8 @@ class Needs:
     why: str = ""
     unparted: bool = False
     """They carry something of their own through the iteration of a main loop: it must be run in one go."""
+    along: frozenset[str] = frozenset()
+    """What they make, or bring with a module, before the main loop and read behind it: it must stay as it was made."""
 
 
 @dataclass(slots=True)
@@ -63,7 +65,7 @@ def needs(files: Mapping[str, str], added: Added, entry: str | None = None, prog
     by_place = dict(zip([*logs, *groups], found, strict=True))
     # A temporary is made where a log needs it; what is before the main loop runs in any case.
     running = [one for one, group in zip(found[len(logs) :], added.groups, strict=True) if group.runs]
-    unparted = False
+    unparted, along = False, set[str]()
     total = union([*found[: len(logs)], *(replace(one, prefix=False, suffix=False) for one in running)])
     for file in sorted({group.file for group in added.groups}):
         tree = tree_of(files[file])
@@ -79,9 +81,11 @@ def needs(files: Mapping[str, str], added: Added, entry: str | None = None, prog
         for name, line in [*_carried(runs, definitions), *_carried_by_definitions(runs, definitions)]:
             why = f"line {line} of {file} reads `{name}`, which added statements fill elsewhere: no checkpoint has it"
             return Needs(total, True, why, unparted=True)
-        unparted |= _brings_modules(tree, added_here, files)
+        brought = _brought(tree, added_here, files)
+        unparted |= bool(brought)
+        along |= brought | {name for name, makers, _ in _own(runs, definitions) if all(one.depth == Depth(prefix=True) for one in makers)}
         unparted |= not all(_harmless_in_parts(name, makers, reader) for name, makers, reader in _own(runs, definitions))
-    return Needs(total, unparted=unparted)
+    return Needs(total, unparted=unparted, along=frozenset(along))
 
 
 def _looking(added: list[ast.stmt]) -> Iterator[tuple[int, str]]:
@@ -256,14 +260,15 @@ def _harmless_in_parts(name: str, makers: list[_Group], reader: _Group) -> bool:
     return any(name in one.sure and _precedes(one, reader) and _in_one_part(one, reader) for one in makers)
 
 
-def _brings_modules(tree: ast.Module, added_here: list[ast.stmt], files: Mapping[str, str]) -> bool:
-    """Whether added statements import a module of the project that its file did not: no state has what that keeps between two calls."""
+def _brought(tree: ast.Module, added_here: list[ast.stmt], files: Mapping[str, str]) -> set[str]:
+    """Names by which added statements import modules of the project, or of them, that the file did not: no state has what those keep."""
     mine = {id(node) for one in added_here for node in ast.walk(one)}
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     project = {word for path in files for word in path.removesuffix(".py").split("/")}
     known = {module for node in imports if id(node) not in mine for module in _modules(node)}
-    new = {module for node in imports if id(node) in mine for module in _modules(node)} - known
-    return any(not project.isdisjoint(module.split(".")) or module.startswith(".") for module in new)
+    new = [node for node in imports if id(node) in mine and not known.issuperset(_modules(node))]
+    ours = [node for node in new if any(one.startswith(".") or not project.isdisjoint(one.split(".")) for one in _modules(node))]
+    return {alias.asname or alias.name.partition(".")[0] for node in ours for alias in node.names}
 
 
 def _modules(node: ast.Import | ast.ImportFrom) -> list[str]:

@@ -49,7 +49,8 @@ class Need:
     lacking: frozenset[str] = frozenset()
     """Manifests of states that do not hold something which a statement reads."""
     lost: frozenset[str] = frozenset()
-    """Manifests of states at which a file of the run, that is read again, had a content which nobody kept."""
+    """Manifests of states from which the program itself cannot go on: a file that it reads again had a content which nobody kept, or it
+    goes back through a history that a state does not keep."""
     proof: bool = False
     """No statement is asked for: everything is compared with the record."""
     unparted: bool = False

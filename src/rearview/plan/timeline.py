@@ -41,6 +41,12 @@ class Boundary:
     """The nested loop that was left."""
     lacks: tuple[str, ...] = ()
     """What of the program's state it does not hold, by name."""
+    pending: tuple[str, ...] = ()
+    """Tensors that a backward pass was still to go through: their values are there, how they were computed is not."""
+    halfway: bool = False
+    """The program went on to such a pass, or to something else that the state cannot give it: it cannot go on from here."""
+    unplaced: tuple[str, ...] = ()
+    """Variables with iterators that the program drew from, which are not brought to where they stood."""
     step: int = -1
     """Of one inside a nested loop: the iteration of that which had ended."""
     ran_s: float = 0.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from rearview.record.loops import BREAK, EXHAUSTED, Node
+from rearview.record.dropped import BREAK, EXHAUSTED
+from rearview.record.loops import Node
 
 INSIDE, BLOCK, ITERATION = "inside", "block", "iteration"
 _ENDINGS = {EXHAUSTED: "exhausted", BREAK: "break"}

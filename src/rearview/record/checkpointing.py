@@ -7,11 +7,13 @@ Whatever fails here ends the taking of checkpoints with one sentence: the traini
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from rearview.record import loops
+from rearview.record import dropped, loops
 from rearview.record.following import PLAIN, Following, Level
 from rearview.record.keeping import Keeping
 from rearview.record.loops import LoopIterator, Node
@@ -25,7 +27,7 @@ from rearview.state.loading import late
 if TYPE_CHECKING:
     from rearview.record.recorder import Recorder
 
-_IN_ORDER = (loops.EXHAUSTED, loops.BREAK)
+_IN_ORDER = (dropped.EXHAUSTED, dropped.BREAK)
 
 
 class Checkpointing:
@@ -33,7 +35,7 @@ class Checkpointing:
 
     def __init__(self, recorder: Recorder, given: Mapping[str, object], frame: FrameType) -> None:
         self._recorder = recorder
-        self.scope = Scope(frame, given, recorder.project)
+        self.scope = Scope(frame, given, recorder.project, recorder.covered)
         self._outside: loops.Guard | None = None
         self._keeping: Keeping | None = None
         """None inside another `checkpointing`, or when there are to be no checkpoints: it only marks the place."""
@@ -58,6 +60,8 @@ class Checkpointing:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._keeping is not None:
             self._recorder.guard = self._outside
+            with suppress(RuntimeError):  # a module that another thread is changing
+                self._recorder.covered = self.scope.end()
             loaders.unwatch()
 
     # -- the guard -----------------------------------------------------------------------------------------------------
@@ -85,7 +89,7 @@ class Checkpointing:
 
     def follow(self, loop: LoopIterator, node: Node, source: Any, items: Any, birth: Any) -> None:
         """Take a loop as the main one or as a nested one, if it is."""
-        level = Level(node, source, items, birth)
+        level = Level(weakref.ref(loop), node, source, items, birth)
         followed = self._following
         if followed is not None and followed.main.node.open:
             if node.parent is followed.main.node:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from rearview.record import boundaries, loops
+from rearview.record import boundaries, dropped
 from rearview.record.keeping import Keeping
-from rearview.record.loops import Node
+from rearview.record.loops import LoopIterator, Node
 from rearview.record.scope import Scope
 from rearview.state import positions, streams
+from rearview.state.iterating import around
 
 PLAIN = (range, list, tuple, itertools.count, dict, set, frozenset, str)
 """Nothing is drawn when these are iterated over, and any iteration can be gone to."""
@@ -23,8 +25,9 @@ PLAIN = (range, list, tuple, itertools.count, dict, set, frozenset, str)
 
 @dataclass(slots=True)
 class Level:
-    """A loop that is followed. Not its iterator: that a `for` statement drops it is how a break is known."""
+    """A loop that is followed. It does not hold the loop: that a `for` statement drops it is how a break is known."""
 
+    loop: Callable[[], LoopIterator | None]
     node: Node
     source: Any
     items: Any
@@ -34,6 +37,20 @@ class Level:
     began_s: float = field(default_factory=time.perf_counter)
     item: Any = None
     """What the iteration is about, where it cannot be had again by counting. The program holds it as well."""
+    alone: bool = False
+    """Nothing is zipped with it: that is not looked for again."""
+
+    def position(self) -> dict[str, Any]:
+        """How far it has come in what it iterates over, and what is zipped with it in what that does."""
+        position = positions.take(self.items, self.birth, self.node.iteration + 1)
+        loop = self.loop()
+        if loop is not None and not self.alone:
+            beside = around.taken(loop)
+            self.alone = not beside
+            if beside:  # a position must not tell whether it was asked before: a replay asks at other places
+                position["beside"] = beside
+                position["inexact"] += [sentence for shape in beside if shape is not None for sentence in shape["inexact"]]
+        return position
 
 
 class Following:
@@ -110,9 +127,9 @@ class Following:
 
     def main_ended(self, ending: int) -> None:
         """The end is a state people ask for: it is kept if the run can afford it, whatever the period says."""
-        if ending == loops.EXHAUSTED and self._keeping.last_is_current(self.main.node):
+        if ending == dropped.EXHAUSTED and self._keeping.last_is_current(self.main.node):
             return
-        if ending == loops.BREAK:
+        if ending == dropped.BREAK:
             self._ran()
         if self._keeping.agreement is None and self._keeping.affords(self.period):
             self._take(boundaries.ITERATION, [self.main], ending)
@@ -153,7 +170,7 @@ class Following:
             roots = self._scope.roots()
             for depth, level in enumerate(levels):
                 if part != boundaries.BLOCK or depth < len(levels) - 1:  # a block is at its end
-                    position = positions.take(level.items, level.birth, level.node.iteration + 1)
+                    position = level.position()
                     boundary.inexact.extend(position.get("inexact", ()))
                     roots["position", depth] = position
             if part != boundaries.ITERATION:

@@ -224,6 +224,8 @@ class Keeping:
         )
 
     def _name_what_is_large(self, captured: Captured) -> None:
+        if sum(captured.tree.buffers) < _LARGE:  # all of it together: no root needs to be looked for
+            return
         for key, size in captured.sizes().items():
             if key[0] != "given" and size >= _LARGE:
                 name = ".".join(str(part) for part in key[1:])

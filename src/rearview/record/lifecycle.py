@@ -21,6 +21,7 @@ from rearview.record.keeper import Keeper, tick
 from rearview.record.off import Off
 from rearview.record.open_runs import OpenRun, OpenRuns
 from rearview.record.recorder import Recorder
+from rearview.record.reserve import LAST_WORDS_BYTES, Reserve
 from rearview.record.say import say
 from rearview.record.trouble import is_ours
 from rearview.store import processes, runs
@@ -215,6 +216,7 @@ def _begin(  # noqa: PLR0912, PLR0915
             recorder.fact("left_out", notes=list(ground.snapshot.notes))
         notes.at_start(run)
         beginning.greet(ground, run.settings["quiet"])
+    recorder.trouble.last_words = Reserve(recorder.store, LAST_WORDS_BYTES)
     recorder.fact("streams", **environment.streams(firsts.python_random))
     if staged is not None:
         staged.begun(recorder)

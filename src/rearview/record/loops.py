@@ -8,7 +8,6 @@ returned. The user's iterator is never drained and nothing of what it yields is 
 from __future__ import annotations
 
 import datetime as dt
-import dis
 import inspect
 import itertools
 import operator
@@ -18,7 +17,7 @@ from contextvars import ContextVar
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
-LEFT, EXHAUSTED, BREAK, RETURN, EXCEPTION = range(5)
+from rearview.record.dropped import EXCEPTION, EXHAUSTED, LEFT, RETURN, how_dropped
 
 _LONGEST_NAME = 200
 _NAMERS: dict[type, Callable[[Any], object] | None] = {
@@ -181,18 +180,6 @@ def _running(key: tuple[int, CodeType]) -> bool:
     return False
 
 
-def how_dropped(frame: FrameType) -> int:
-    """Whether a for statement let go of its iterator by break or return; LEFT if it was something else, an exception mostly.
-
-    Leaving a loop in order pops the iterator; an exception unwinds the stack from the instruction that raised.
-    """
-    code, at = frame.f_code.co_code, frame.f_lasti
-    if at < 0 or dis.opname[code[at]] not in ("POP_TOP", "POP_ITER"):
-        return LEFT
-    names = [dis.opname[code[k]] for k in range(at + 2, min(at + 6, len(code)), 2)]
-    return RETURN if "RETURN_VALUE" in names or "RETURN_CONST" in names else BREAK
-
-
 def affine_of(iterable: object) -> tuple[int, int] | None:
     """(first, step) if iteration k is called first + k * step whatever happens."""
     if type(iterable) is range and -(2**62) < iterable.start < 2**62 and -(2**31) < iterable.step < 2**31:
@@ -203,7 +190,9 @@ def affine_of(iterable: object) -> tuple[int, int] | None:
 class LoopIterator:
     """One pass through a loop."""
 
-    __slots__ = ("_affine", "_begun", "_frame_key", "_guard", "_name", "_next", "_node", "_owner", "_root", "has_else", "in_for")
+    __slots__ = (
+        "__weakref__", "_affine", "_begun", "_frame_key", "_guard", "_name", "_next", "_node", "_owner", "_root", "has_else", "in_for",
+    )  # fmt: skip
 
     def __init__(self, loop: Loop) -> None:
         self._node: Node | None = None

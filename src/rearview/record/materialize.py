@@ -19,6 +19,7 @@ from rearview.record.changes import Changes
 from rearview.record.staging import Arena
 from rearview.state import tree as trees
 from rearview.state import visible
+from rearview.state.digested import Before
 from rearview.state.digests import root_digests
 from rearview.store import direct, manifests, objects
 from rearview.store.layout import Store
@@ -31,6 +32,8 @@ SECOND_ROOM = 64 << 20
 _MARGIN = 256 << 20
 _COMPARED_WHOLE = 64 << 20
 """So much is compared byte by byte with the first part of a checkpoint: a few milliseconds."""
+_SAMPLED = 1 << 20
+"""Smaller buffers are compared byte by byte whatever there is: that takes no longer than a sample of them."""
 _FOLLOWS_S = 0.05
 """So long the second part may take to follow the first before that is written: taken alone, it does not wait for the interpreter."""
 
@@ -39,7 +42,7 @@ Files = Callable[[Callable[[bytes], str]], list[Any]]
 """The output files of the program for the manifest, given who keeps bytes."""
 
 
-Seen = Mapping[Any, tuple[visible.Range, bytes]]
+Spans = Mapping[int, visible.Range]
 
 
 class _Void(Exception):
@@ -66,6 +69,8 @@ class Job:
     metrics: dict[str, float] = field(default_factory=dict)
     """What the policy looks at, as it was when the state was taken."""
     stall_s: float = 0.0
+    held_since: float | None = None
+    """The training waits for it since then, until it is written."""
     lost_s: float = 0.0
     problem: Exception | None = None
     kept: dict[Any, tuple[Buffer, list[ChunkRef]]] = field(default_factory=dict)
@@ -92,6 +97,8 @@ class Materializer:
         self._thread: threading.Thread | None = None
         self._last: Job | None = None
         self._packer: Packer | None = None
+        self._before = Before()
+        """How the state before was hashed."""
         self.said_memory = False
 
     # -- on the training thread ----------------------------------------------------------------------------------------
@@ -126,14 +133,14 @@ class Materializer:
                 _let_go(job)
             if first is not None:
                 _let_go(first)
-            self._hand_over(job)
             job.stall_s = time.perf_counter() - began
+            self._hand_over(job)
         else:  # no memory for a copy: the training waits until its own memory is written
             self._arenas[0].release()
             job.staged |= {k: captured.buffers[k].memory() for k in copies}
+            job.held_since = began
             self._hand_over(job)
             self.wait()
-            job.stall_s = time.perf_counter() - began
         return job
 
     def _sort(self, job: Job, buffers: Sequence[Any]) -> list[int]:
@@ -147,7 +154,7 @@ class Materializer:
                 continue
             if job.first is not None:
                 whole -= buffer.nbytes
-                if self._as_in_first(job.first, before.get(buffer.key), buffer, whole=whole >= 0):
+                if self._as_in_first(job.first, before.get(buffer.key), buffer, whole=whole >= 0 or buffer.nbytes < _SAMPLED):
                     job.same_as[k] = []
                     continue
             expected = self.changes.expected(buffer)
@@ -246,12 +253,15 @@ class Materializer:
         with Packer(self.store, self.known) as packer:
             self._packer = packer
             try:
-                entries, refs = self._entries(job, packer)
+                spans = visible.ranges(job.captured.tree)
+                entries, refs = self._entries(job, packer, visible.of_buffers(job.captured.tree, spans))
                 written = packer.finish()
                 tree = trees.encode(job.captured.tree)
                 key = objects.put(self.store, tree, durable=True)
                 files = job.files(lambda data: objects.put(self.store, data, durable=True))
-                roots = described(job.captured, entries, job.seen)
+                roots = described(job, entries, spans, self._before)
+                if job.held_since is not None:
+                    job.stall_s = time.perf_counter() - job.held_since
                 stats = {
                     **job.manifest.stats,
                     "stall_s": job.stall_s,
@@ -272,12 +282,11 @@ class Materializer:
                 self.changes.kept(buffer, refs[k])
             job.kept[buffer.key] = entries[k], refs[k]
         job.written = True
-        job.lost_s = job.stall_s + (time.thread_time() - cpu)
+        job.lost_s = job.stall_s + (time.thread_time() - cpu if job.held_since is None else 0.0)
 
-    def _entries(self, job: Job, packer: Packer) -> tuple[list[Buffer], list[list[ChunkRef]]]:
+    def _entries(self, job: Job, packer: Packer, spans: Spans) -> tuple[list[Buffer], list[list[ChunkRef]]]:
         entries, every = [], []
         captured = job.captured
-        spans = visible.of_buffers(captured.tree)
         for k, buffer in enumerate(captured.buffers):
             entry: Buffer | None = None
             if k in spans:
@@ -330,11 +339,13 @@ def _let_go(job: Job) -> None:
             buffer.release()
 
 
-def described(captured: Any, entries: Sequence[Buffer], seen: Seen) -> dict[str, Any]:
+def described(job: Job, entries: Sequence[Buffer], spans: Spans, before: Before) -> dict[str, Any]:
     """The roots of a state for its manifest: what each is called, its digest, how large it is, of which kind."""
-    parts = [seen.get(buffer.key) for buffer in captured.buffers]
+    captured = job.captured
+    parts = [job.seen.get(buffer.key) for buffer in captured.buffers] if job.seen else [None] * len(entries)
     memory = [part[1] if part is not None else bytes.fromhex(entry.digest) for part, entry in zip(parts, entries, strict=True)]
-    digests = root_digests(captured.tree, memory, only=[key for key in captured.tree.roots if key[0] not in trees.BESIDE])
+    wanted = [key for key in captured.tree.roots if key[0] not in trees.BESIDE]
+    digests = root_digests(captured.tree, memory, wanted, seen=spans, before=before)
     sizes = captured.sizes()
     return {
         "/".join(str(part) for part in key): [digest, sizes.get(key, 0), captured.tree.nodes[captured.tree.roots[key]][0]]

@@ -21,8 +21,7 @@ from rearview.record.loops import LoopIterator, Node
 from rearview.record.say import say
 from rearview.record.scope import Roots
 from rearview.state import positions
-from rearview.state.iterating import simple
-from rearview.state.iterating.around import bring_on
+from rearview.state.iterating import around, simple
 from rearview.state.iterating.layers import OnceMore
 from rearview.store import manifests
 from rearview.store.layout import Store
@@ -141,7 +140,7 @@ class Reach:
         if depth == len(self.manifest.path) - 1:  # what comes next finds variables that the loop assigned
             ended_with = self._open(lambda: last_of(self._store, self.manifest, depth, node.name, node.occurrence))
             if ended_with is None or not self._put_back_quietly(ended_with, within):
-                self._kept.put_back(within.scope)
+                self._put_back_quietly(self._kept, within)  # it may need what is made between the two
 
     def _go_on_in(self, loop: LoopIterator, node: Node, source: Any, depth: int, within: Checkpointing | None) -> None:
         """A loop around the place: it yields again what it was at."""
@@ -203,15 +202,19 @@ class Reach:
         if within is None:
             raise CheckpointError(f"loop {node.name!r} was inside `rv.checkpointing` when it was recorded, and is not now")
         iteration = self.manifest.path[depth][2]
-        self._bring_on(loop, iteration + 1)
+        position = self._kept.position(depth)
+        beside = position.get("beside", ())
+        is_over = self.manifest.part == boundaries.BLOCK or self.manifest.ending == "break"
+        if not is_over:
+            self._bring_on(loop, iteration + 1, beside)
         self._kept.put_back(within.scope)
         items: Iterator[Any] = iter(())
         birth = None
-        if self.manifest.part != boundaries.BLOCK and self.manifest.ending != "break":  # there the loop is over
-            position = self._fitted(source, self._kept.position(depth))
-            items = positions.put_back(source, position)
+        if not is_over:
+            items = positions.put_back(source, self._fitted(source, position))
             birth = positions.born_as(source, position)
             self._refuse_inexact(position.get("inexact", ()))
+            self._say_inexact(around.settle(loop, beside) if beside else ())
         loop.go_to(iteration + 1, items)
         within.follow(loop, node, source, items, birth)
         self._kept.put_streams_back()
@@ -228,9 +231,9 @@ class Reach:
             self.manifest.part == boundaries.ITERATION and not self.manifest.loops[-1]["entered"]
         )
 
-    def _bring_on(self, loop: LoopIterator, steps: int) -> None:
+    def _bring_on(self, loop: LoopIterator, steps: int, beside: Sequence[Any] = ()) -> None:
         """Before anything is put back: what the program put around the loop counts along, and may draw on the way."""
-        self._say_inexact(bring_on(loop, steps))
+        self._say_inexact(around.bring_on(loop, steps, beside))
 
     def _refuse_inexact(self, sentences: Sequence[str]) -> None:
         if self._exactly and sentences:

@@ -37,6 +37,7 @@ from rearview.store.layout import Store
 if TYPE_CHECKING:
     from rearview.record.keeping import Keeping
     from rearview.record.reaching import Reach
+    from rearview.state.remade import Began
 
 _pack_crc = frames.CRC.pack
 _now = time.monotonic_ns
@@ -71,6 +72,7 @@ class Recorder:
         """The checkpoints of this run, once there is something to keep."""
         self.reach: Reach | None = None
         self.guard: loops.Guard | None = None
+        self.covered: Began | None = None
         """Who takes checkpoints in the loops of this run, or brings a resumed program to where it was."""
         self.reaching = False
         """The program is on its way to where it is resumed: what it records was recorded before."""
@@ -375,7 +377,7 @@ class Recorder:
         """Write how the run ended and close the journal."""
         self.fact("end", how=how, wall=time.time(), at=self.elapsed_us(), lost=self.trouble.lost, **facts)
         with self.lock:
-            self.trouble.retry_at = 0.0  # the last try, whenever the one before was
+            self.trouble.last_try()
             self.flush()
             self._ended = True
             self._part = object()  # whoever still logs takes the slow path and finds the run ended

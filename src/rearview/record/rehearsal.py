@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rearview.record import kept, loops
+from rearview.record import dropped, kept
 from rearview.record.following import Level
 from rearview.record.kept import Held
 from rearview.record.loops import LoopIterator, Node
@@ -77,7 +77,7 @@ class Rehearsal:
     def give_up(self, ending: int) -> None:
         """The loop was left. If it had no step left, the next loop may have one; if it was left in the step, that was the last one."""
         self._over()
-        if ending != loops.EXHAUSTED:
+        if ending != dropped.EXHAUSTED:
             self._say_inexact(["it left its loop in the first step, which was to be gone through twice; that step is not recorded"])
 
     def _over(self) -> None:

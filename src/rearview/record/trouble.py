@@ -9,6 +9,7 @@ from pathlib import Path
 from rearview.errors import RecordingFailed, Unstorable
 from rearview.model import RunId
 from rearview.record import firsts
+from rearview.record.reserve import Reserve
 from rearview.record.say import say
 
 RETRY_S = 1.0
@@ -56,6 +57,7 @@ class Trouble:
         """The journal cannot be gone on with: a new part is needed."""
         self.lost = 0
         """Records that could not be written."""
+        self.last_words: Reserve | None = None
 
     def doubt(self) -> None:
         """An exception (Ctrl-C) came in the middle: whether the write happened is not certain, so go on in a new part."""
@@ -75,6 +77,12 @@ class Trouble:
             )
         self.failing = True
         self.retry_at = time.monotonic() + RETRY_S
+
+    def last_try(self) -> None:
+        """The run is over: what it says last is written in room that was kept for it, whenever the try before was."""
+        self.retry_at = 0.0
+        if self.last_words is not None:
+            self.last_words.end()
 
     def due(self) -> bool:
         """Whether it is time to try again."""

@@ -89,9 +89,19 @@ class Answer:
         """Whether a statement found something not to be there, where states were put back: it may be they that do not have it."""
         plan = self.prepared.plan
         restored = plan.rung != scans.START and any(one.start is not None or one.skip for one in plan.stretches)
-        if any(str(one.get("error")).startswith(_NOT_THERE) for one in self.failed):
-            return restored
-        return restored and bool(self.lost) and str(raised(self.output)).startswith(_NO_HISTORY)  # the program itself went back
+        return restored and (self.lacks_history or any(str(one.get("error")).startswith(_NOT_THERE) for one in self.failed))
+
+    @property
+    def lacks_history(self) -> bool:
+        """Whether a statement, or the program itself, went back through how a tensor was computed that was put back."""
+        if self.failed:
+            return any(str(one.get("error")).startswith(_NO_HISTORY) for one in self.failed)
+        return bool(self.lost) and str(raised(self.output)).startswith(_NO_HISTORY)
+
+    @property
+    def counts_along(self) -> bool:
+        """Whether a statement has something of its own that changes as the program goes on: only one run from the start has it right."""
+        return bool(self.comparison.changed_along) and not self.judgement.faithful
 
     @property
     def statement_changes_run(self) -> bool:
@@ -131,6 +141,7 @@ class _Answering:
         self._manifest_of: ManifestOf = publish.manifest_reader(self._store, task.run)
         self._recorded: Recorded = logged.recorded(self._store.run(task.run))
         self._mains = mains_of(prepared.history)
+        self._diagnosing_s = 0.0
 
     def answer(self, conducted: Conducted, show: Show | None) -> Answer:
         pieces = [piece for piece in conducted.pieces if _has_journal(piece) and not piece.went_beyond]
@@ -139,13 +150,13 @@ class _Answering:
         found = self._compare(units, virtual)
         evidence = self._evidence(units, virtual)
         judgement = verdicts.judge(found, evidence)
-        if judgement.verdict == "divergent" and not conducted.interrupted:
+        if judgement.verdict == "divergent" and not conducted.interrupted and not found.changed_along:
             evidence = self._diagnosed(pieces, virtual, evidence, show)
             judgement = verdicts.judge(found, evidence)
         published, kept = self._publish(conducted, units, virtual, found, judgement)
         return Answer(
-            self._prepared, judgement, found, published, conducted.seconds, conducted.interrupted, conducted.failed, conducted.lost,
-            conducted.notes, conducted.output, kept,
+            self._prepared, judgement, found, published, conducted.seconds + self._diagnosing_s, conducted.interrupted, conducted.failed,
+            conducted.lost, conducted.notes, conducted.output, kept,
         )  # fmt: skip
 
     def _virtual(self, units: Sequence[Unit]) -> tuple[str, ...]:
@@ -234,6 +245,7 @@ class _Answering:
                 program=replace(self._task.program, wishes={**self._task.program.wishes, "version": self._task.recorded_version}),
             )  # fmt: skip
             conducted = conductor.conduct(bare, scratch, ident, show)
+            self._diagnosing_s += conducted.seconds
             units = [piece.unit for piece in conducted.pieces if piece.complete]
             if not units:
                 return evidence
@@ -360,11 +372,16 @@ def _names_in(unit: Unit) -> list[str]:
     return list(found)
 
 
-def next_rung(answer: Answer) -> str | None:
-    """The next rung of the ladder for an answer that failed its proof; None if there is none, or none would help."""
-    if answer.not_there and not answer.interrupted:
-        return scans.START
-    if answer.judgement.verdict != "divergent" or answer.interrupted or answer.failed or answer.statement_changes_run:
+def following(answer: Answer) -> Prepared | None:
+    """What may be tried after an answer that failed its proof, as a rule the next rung of the ladder; None if nothing would help."""
+    prepared = answer.prepared
+    if answer.interrupted:
         return None
-    at = scans.RUNGS.index(answer.prepared.plan.rung)
-    return scans.RUNGS[at + 1] if at + 1 < len(scans.RUNGS) else None
+    if answer.counts_along:
+        return prepared.climb(scans.START)
+    if answer.not_there:
+        other = prepared.with_histories() if answer.lacks_history else prepared
+        return other if other.plan != prepared.plan else prepared.climb(scans.START)
+    if answer.judgement.verdict != "divergent" or answer.failed or answer.statement_changes_run:
+        return None
+    return prepared.next_rung()

@@ -187,14 +187,14 @@ def climb(prepared: Prepared, offer: Offer, show: Show | None = None) -> Answer:
 
 def higher(answer: Answer, offer: Offer, show: Show | None = None) -> Answer:
     """The next rungs of the ladder after an answer whose proof failed, as long as they are agreed to."""
-    prepared = answer.prepared
-    agreed_s = prepared.plan.seconds.high
-    while (rung := answering.next_rung(answer)) is not None:
-        following = prepared.on(rung)
-        if following.is_empty or (following.seconds.expected > agreed_s and not offer(answer, following)):
+    agreed_s = answer.prepared.plan.seconds.high
+    while (following := answering.following(answer)) is not None:
+        plan = following.plan
+        if plan.is_empty or (plan.seconds.expected > agreed_s and not offer(answer, plan)):
             break
-        agreed_s = max(agreed_s, following.seconds.high)
-        better = answering.carry_out(prepared.climb(rung), show)
+        agreed_s = max(agreed_s, plan.seconds.high)
+        better = answering.carry_out(following, show)
+        better.seconds += answer.seconds  # whoever waits has waited for all of them
         if better.interrupted:
             return better
         answer = better

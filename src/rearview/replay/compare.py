@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rearview.replay.drawn import POSITION
 from rearview.replay.logged import Event, Fact, Identity, Logged, Recorded, moment, place_of
 from rearview.replay.values import decoded, finite, relative_difference, same_value, shown
 from rearview.store import frames
@@ -86,6 +87,8 @@ class RootFacts:
     first_at: int = -1
     kind: str = ""
     """Of the recorded node, where known."""
+    reached: frozenset[str] = frozenset()
+    """Of an array in a variable: the variables from which it can be come to."""
 
 
 @dataclass(slots=True)
@@ -111,6 +114,8 @@ class Comparison:
     loaded_elsewhere: list[tuple[str, str]] = field(default_factory=list)
     failed: list[dict[str, Any]] = field(default_factory=list)
     """Probes that raised: file, line, traceback."""
+    changed_along: set[str] = field(default_factory=set)
+    """What added statements made before the main loop, and changed as the program went on."""
     inexact: list[str] = field(default_factory=list)
     """What a state could not bring back exactly, in sentences."""
     virtual: dict[str, int] = field(default_factory=dict)
@@ -272,6 +277,8 @@ class _Comparing:
             self.found.loaded_elsewhere.append((str(facts.get("path")), str(facts.get("why"))))
         elif event.kind == "probe_failed":
             self.found.failed.append(dict(facts))
+        elif event.kind == "changed_along":
+            self.found.changed_along.add(str(facts.get("name")))
         elif event.kind == "unordered":
             root = str(facts.get("root"))
             self.found.unordered[root] = self.found.unordered.get(root, frozenset()) | {str(one) for one in facts.get("way") or ()}
@@ -290,14 +297,15 @@ class _Comparing:
         found.states_same += not differ
         found.states_at.append((self.now, frozenset(str(one[0]) for one in differ)))
         manifest = self.manifest_of(str(facts.get("manifest"))) if differ or facts.get("lacks") else None
-        for one in manifest.missing if manifest else ():
-            found.lacking.setdefault(str(one[0]), str(one[-1]))
+        for where, kind, why in manifest.missing if manifest else ():
+            found.lacking.setdefault(f"the position of {where}" if kind == POSITION else str(where), str(why))
         path, part = _words(facts.get("path") or ()), str(facts.get("part") or "")
-        for root, before, after, *kind in differ:
+        for root, before, after, *more in differ:
             known = found.roots.setdefault(str(root), RootFacts())
             known.differing += 1
+            known.reached |= frozenset(map(str, more[1] if len(more) > 1 else ()))
             described = manifest.roots.get(root) if manifest else None
-            known.kind = str(kind[0]) if kind else str(described[2]) if described and len(described) > 2 else known.kind
+            known.kind = str(more[0]) if more else str(described[2]) if described and len(described) > 2 else known.kind
             self._note(known, str(root), Difference("state", str(root), path, before, after, event.process, part))
 
     # What should have been logged again

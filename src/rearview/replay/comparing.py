@@ -203,7 +203,7 @@ class Comparing:
 
 def differences(
     captured: Captured, recorded: Mapping[str, Sequence[Any]], state: Callable[[], leaves.State | None] = lambda: None
-) -> list[list[str | None]]:
+) -> list[list[Any]]:
     """The roots of a recorded state that are another thing now, with both digests; None for one that is not there.
 
     Of one in which only plain values differ, those: what they are, and of which kind. `state` gives the recorded one, to look into.
@@ -212,20 +212,21 @@ def differences(
     """
     keys = {"/".join(str(part) for part in key): key for key in captured.tree.roots}
     wanted = [keys[text] for text in recorded if text in keys]
-    memory = _buffer_digests(captured)
+    memory = buffer_digests(captured)
     digests = root_digests(captured.tree, memory, only=wanted)
-    found: list[list[str | None]] = []
+    found: list[list[Any]] = []
     for text, (before, *_) in recorded.items():
         now = digests[keys[text]] if text in keys else None
         if now == before:
             continue
         then = state() if now is not None and len(found) < _MOST_NAMED else None
         inside = leaves.differing(then, leaves.State(captured.tree, memory), keys[text], str(before), wanted) if then is not None else []
-        found += [[text + leaf.path, leaf.recorded, leaf.replayed, leaf.kind] for leaf in inside] or [[text, str(before), now]]
+        found += [leaves.row(text, leaf) for leaf in inside] or [[text, str(before), now]]
     return found
 
 
-def _buffer_digests(captured: Captured) -> list[bytes]:
+def buffer_digests(captured: Captured) -> list[bytes]:
+    """The digest of each buffer of a state, as a manifest would have it."""
     far = [buffer for buffer in captured.buffers if not buffer.private and buffer.address == 0 and buffer.nbytes]
     copies = dict(zip(map(id, far), staging.copy(far, staging.Arena()), strict=True)) if far else {}
     spans = visible.of_buffers(captured.tree)

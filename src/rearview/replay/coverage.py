@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rearview.errors import NotFound, UsageError
 from rearview.plan.scans import Need, Range, ranges
-from rearview.plan.timeline import History
+from rearview.plan.timeline import History, MainBlock
 from rearview.replay.query import DIGESTS, Question
 from rearview.store import replays
 from rearview.store.layout import Store
+
+if TYPE_CHECKING:
+    from rearview.catalog.paths import Element
 
 
 def answered(store: Store, question: Question) -> dict[str, replays.Covers]:
@@ -53,24 +56,34 @@ def _has(covers: replays.Covers, block: int, iteration: int) -> bool:
 
 
 def only(text: str, history: History) -> tuple[Range, ...]:
-    """The iterations of main loops that somebody typed: `epoch=10..20`."""
-    from rearview.catalog.paths import Element, parse
+    """The iterations of main loops that somebody typed: `epoch=10..20`, `epoch[2]=3` in the second loop of its name, `fold=1/epoch=3..`."""
+    from rearview.catalog.paths import parse
 
     wishes = parse(text)
-    loops = {name for block in history.blocks for name in (block.name, *(one for one, _, _ in block.path))}
-    strange = [wish.loop for wish in wishes if wish.loop not in loops]
-    if strange:
-        known = ", ".join(dict.fromkeys(block.name for block in history.blocks)) or "none"
-        raise UsageError(f"--only goes by the iterations of main loops, and {strange[0]} is none (this run has: {known})")
-    places = []
+    places, known = [], {}
     for number, block in enumerate(history.blocks):
-        around = [Element(name, occurrence, iteration, None) for name, occurrence, iteration in block.path]
         for iteration in range(block.iterations):
-            value = block.values[iteration] if iteration < len(block.values) else None
-            scalar = value if isinstance(value, (bool, int, float, str)) else None
-            path = [*around, Element(block.name, block.occurrence, iteration, scalar)]
+            path = _path(block, iteration)
+            known.update({element.counted: element for element in path})
             if all(any(wish.fits(element) for element in path) for wish in wishes):
                 places.append((number, iteration))
+    strange = [wish.loop for wish in wishes if not any(wish.means(element) for element in known.values())]
+    if strange:
+        names = [element.loop for element in known.values()]
+        there = [element.loop if names.count(element.loop) == 1 else element.counted for element in known.values()]
+        raise UsageError(
+            f"--only goes by the iterations of main loops, and {strange[0]} is none (this run has: {', '.join(there) or 'none'}): whole "
+            'iterations are answered, and `rearview df NAME --where "step >= 10"` shows some of their rows'
+        )
     if not places:
         raise NotFound(f"no iteration of the run is {text}: `rearview show` tells which there are")
     return ranges(places)
+
+
+def _path(block: MainBlock, iteration: int) -> list[Element]:
+    from rearview.catalog.paths import Element
+
+    value = block.values[iteration] if iteration < len(block.values) else None
+    scalar = value if isinstance(value, (bool, int, float, str)) else None
+    around = [Element(name, occurrence, at, None) for name, occurrence, at in block.path]
+    return [*around, Element(block.name, block.occurrence, iteration, scalar)]

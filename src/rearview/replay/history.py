@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from rearview.errors import Damaged
 from rearview.model import MAIN_PROCESS, RunId
 from rearview.plan.timeline import BLOCK, INSIDE, ITERATION, OTHER, Boundary, History, MainBlock
+from rearview.replay import drawn
 from rearview.replay.told import Key, Main, Told, journals, key_of
 from rearview.state.take.histories import PENDING
 from rearview.store import manifests, objects, runs
@@ -36,7 +37,9 @@ def read(store: Store, run: RunId, status: str, damaged: list[str] | None = None
     numbers = {one.key: number for number, one in enumerate(mains)}
     killed = status == "killed"
     blocks = tuple(_block(found, one, mains[number - 1] if number else None, killed) for number, one in enumerate(mains))
-    boundaries = [one for group in groups for one in _boundaries(store, group, numbers)]
+    left = {(group.attempt, group.number): _pending(group) for group in groups if group.part == ITERATION}
+    unplaced = drawn.unplaced(groups)
+    boundaries = [one for group in groups for one in _boundaries(store, group, numbers, left.get((group.attempt, group.number)), unplaced)]
     boundaries += [one for group in groups if found.alone and (one := _inside(store, run, group, numbers, found)) is not None]
     first = mains[0].wall if mains else None
     end = found.end_wall or found.last_wall
@@ -101,7 +104,14 @@ def _note_kept(found: Told, group: Checkpoint) -> None:
     found.nested[key] = max(found.nested.get(key, -1), iteration)
 
 
-def _boundaries(store: Store, group: Checkpoint, numbers: Mapping[Key, int]) -> list[Boundary]:
+def _pending(group: Checkpoint) -> tuple[str, ...]:
+    return tuple(str(row[0]) for row in group.members[0].missing if row[2] == PENDING)
+
+
+def _boundaries(
+    store: Store, group: Checkpoint, numbers: Mapping[Key, int], left: Collection[str] | None, not_placed: Mapping[str, tuple[str, ...]]
+) -> list[Boundary]:
+    """`left`: what a backward pass was still to go through at the end of the iteration; None if that is not known."""
     first = group.members[0]
     outside = _outside(first)
     number = numbers.get(key_of(first.path[: outside + 1])) if len(first.path) > outside else None
@@ -111,10 +121,19 @@ def _boundaries(store: Store, group: Checkpoint, numbers: Mapping[Key, int]) -> 
     whole = group.whole and not group.thinned and objects.path_of(store, first.tree).is_file()
     loop = str(first.path[-1][0]) if group.part == BLOCK else None
     size = sum(one.size_bytes for one in group.members)
-    rows = [*(row for row in first.missing if row[2] != PENDING), *first.unlike]  # a tensor's value is there, if not its history
-    lacks = tuple(str(row[0]) for row in rows)
+    # A tensor's value is there, if not its history; and a loop has no variable of its name that a position would be in.
+    rows = [*(row for row in first.missing if row[2] != PENDING and row[1] != drawn.POSITION), *first.unlike]
+    unplaced = not_placed.get(str(first.name), ())
+    lacks = (*(str(row[0]) for row in rows), *unplaced)
     part = group.part if usual else OTHER
-    return [Boundary(str(first.name), part, number, int(first.path[outside][2]), size, whole, first.ending, loop, lacks)]
+    pending = _pending(group)
+    # A pass lets go of the history it goes through: what still has it at the end of the iteration was not gone through.
+    halfway = bool(unplaced) or (group.part == BLOCK and not set(pending).issubset(left or ()))
+    return [
+        Boundary(
+            str(first.name), part, number, int(first.path[outside][2]), size, whole, first.ending, loop, lacks, pending, halfway, unplaced
+        )
+    ]  # fmt: skip
 
 
 def _is_first(manifest: Manifest) -> bool:
@@ -146,7 +165,9 @@ def _inside(store: Store, run: RunId, group: Checkpoint, numbers: Mapping[Key, i
     size = sum(one.size_bytes for one in group.members)
     lacks = tuple(str(row[0]) for row in first.unlike)
     ran_s = float(first.stats.get("compute_s") or 0.0)
-    return Boundary(str(first.name), INSIDE, number, int(first.path[outside][2]), size, True, None, loop, lacks, step, ran_s)
+    return Boundary(
+        str(first.name), INSIDE, number, int(first.path[outside][2]), size, True, None, loop, lacks, step=step, ran_s=ran_s
+    )  # fmt: skip
 
 
 def _is_overtaken(run: RunId, name: ManifestName, found: Told) -> bool:

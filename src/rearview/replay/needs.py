@@ -21,6 +21,7 @@ from rearview.plan.scans import Need
 from rearview.plan.timeline import History
 from rearview.replay import narrowing
 from rearview.replay.query import Question
+from rearview.replay.verdicts import ANYTHING
 
 BEYOND = frozenset(
     "os sys subprocess logging decimal builtins warnings signal resource gc threading open globals locals vars environ getenv getcwd "
@@ -44,9 +45,9 @@ class Found:
     from_start: bool = False
     """Only a run from the program's start, in one piece, gives the values."""
     reads: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Name -> the variables that its statements read; with a dot before, the words in them: attributes, perhaps."""
-    anything: bool = False
-    """A statement may read anything."""
+    """Name -> the variables that its statements read; with a dot before, the words in them: attributes, perhaps; `*`: anything."""
+    along: frozenset[str] = frozenset()
+    """What they make before the main loop and read behind it: right as long as it stays as it was made."""
 
 
 def of(question: Question) -> Found:
@@ -72,10 +73,10 @@ def of(question: Question) -> Found:
         notes.append(f"{found.depth.why or 'where a statement runs cannot be told'}: everything is run")
     by_name: dict[str, frozenset[str]] = {}
     for name, one in every:  # a name may be logged in several places
-        told = one.names | {word for _, word in one.elsewhere} | {"." + word for word in one.words}
+        told = one.names | {word for _, word in one.elsewhere} | {"." + word for word in one.words} | ({ANYTHING} if one.unknown else set())
         by_name[name or ""] = by_name.get(name or "", frozenset()) | told
     need = replace(need_of(found.depth), unparted=found.unparted)
-    return Found(need, tuple(notes), found.from_start, by_name, any(one.unknown for _, one in every))
+    return Found(need, tuple(notes), found.from_start, by_name, found.along)
 
 
 def _outside(question: Question, files: dict[str, str], entry: str | None, every: list[tuple[str | None, Reads]]) -> str:
@@ -146,7 +147,7 @@ def lacking(found: Found, history: History) -> tuple[frozenset[str], list[str]]:
     names: set[str] = set()
     what: dict[str, None] = {}
     for one in history.boundaries:
-        lacks = [where for where in one.lacks if found.anything or read.intersection(_WORD.findall(where))]
+        lacks = [where for where in one.lacks if ANYTHING in read or read.intersection(_WORD.findall(where))]
         if lacks:
             names.add(one.name)
             what.update(dict.fromkeys(lacks))

@@ -7,7 +7,7 @@ variables have one, and which statements make one. Pure: trees and text in.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rearview.state.tree import RootKey, Tree, is_atom
 
@@ -36,7 +36,7 @@ def rows(tree: Tree, seed_known: bool) -> list[Row]:
     return [(_text(key), *way) for key, way in told[:_MOST]]
 
 
-def _is_open(tree: Tree, payload: list[int], seed_known: bool) -> bool:
+def _is_open(tree: Tree, payload: Sequence[int], seed_known: bool) -> bool:
     items = set(payload[_ITEMS_AT:])
     return len(items) > 1 and not all(_is_fixed(tree, item, seed_known) for item in items)
 

@@ -18,7 +18,7 @@ from rearview.model import RunId, VersionId
 from rearview.plan import cost, scans
 from rearview.plan.cost import Rates
 from rearview.plan.scans import Need, Plan
-from rearview.plan.timeline import ITERATION, OTHER, History
+from rearview.plan.timeline import BLOCK, ITERATION, OTHER, History
 from rearview.record import past
 from rearview.record.past import Past
 from rearview.replay import again, coverage, cut, history, inputs, interpreters, logged, lost_files, needs, notebooks
@@ -78,6 +78,8 @@ class Prepared:
     """The last record of a run that was killed."""
     cut_states: frozenset[str] = frozenset()
     """States in the iteration that was cut short: they are not used."""
+    along: frozenset[str] = frozenset()
+    """What added statements make before the main loop: it is watched whether it stays so."""
 
     def on(self, rung: str) -> Plan:
         """The plan on a rung of the ladder."""
@@ -87,6 +89,17 @@ class Prepared:
         """The same on another rung."""
         return replace(self, plan=self.on(rung))
 
+    def next_rung(self) -> Prepared | None:
+        """The same on the next rung of the ladder: one on which nothing would be put back is the start itself."""
+        later = [self.climb(rung) for rung in scans.RUNGS[scans.RUNGS.index(self.plan.rung) + 1 :]]
+        deeper = any(one.part == OTHER and one.restorable for one in self.history.boundaries)
+        return next((one for one in later if one.plan.rung == scans.START or one.plan.put_back or deeper), None)
+
+    def with_histories(self) -> Prepared:
+        """The same without the states that do not keep how a tensor of theirs was computed: what computes it is run."""
+        without = replace(self, need=replace(self.need, lost=self.need.lost | {one.name for one in self.history.boundaries if one.pending}))
+        return without.climb(self.plan.rung)
+
     def task(self) -> Task:
         """What the conductor runs. The probed source becomes a version here."""
         recorded = VersionId(str(self.known.version))
@@ -95,6 +108,7 @@ class Prepared:
         files |= statements.files if statements is not None else {}
         version = probed.derive(self.store, recorded, files) if files else recorded
         probes = statements.probes(self.question.logs) if statements is not None and self.question is not None else ()
+        probes = tuple({**probe, "along": sorted(self.along)} for probe in probes)
         if self.placed:
             probes = tuple({**probe, "placed": self.placed} for probe in probes)
         return Task(
@@ -130,19 +144,42 @@ def prepare(
     need = found.need
     if ask.only is not None:
         need = replace(need, only=coverage.only(ask.only, made.history))
-    made.question, made.reads = question, found.reads
+    made.question, made.reads, made.along = question, found.reads, found.along
     if ask.at is not None and not question.placed:
         made.placed = "before" if ask.at.before else "after"
     without, said = needs.lacking(found, made.history)
     files = lost_files.unusable(store, project, made.known, [log.text for log in question.logs], _last_state(made.history, need))
     made.notes += [*found.notes, *said, *([files.sentence] if files.sentence else [])]
     deeper = frozenset(one.name for one in made.history.boundaries if one.part == OTHER and one.name in without)
-    need = replace(need, lacking=without, lost=files.names | made.cut_states | deeper)
+    need = replace(need, lacking=without, lost=files.names | made.cut_states | deeper | _halfway(made.history))
     made.need = coverage.left_over(need, made.history, coverage.answered(store, question).values())
     made.plan = made.on(scans.START if ask.from_start or found.from_start else scans.RESUME)
+    made.notes += _why_from_before(made)
     if not made.plan.is_empty:
         _equip(made, forecasts or Forecasts(store, project))
     return made
+
+
+def _halfway(timeline: History) -> frozenset[str]:
+    return frozenset(one.name for one in timeline.boundaries if one.halfway)
+
+
+def _why_from_before(made: Prepared) -> list[str]:
+    """Why states are not used although they are kept, a sentence each."""
+    if made.plan.rung == scans.START or all(one.first is None for one in made.plan.stretches):
+        return []
+    run = set(made.plan.must_run)
+    halfway = [one for one in made.history.boundaries if one.halfway]
+    pending = sorted({name for one in halfway if one.part == BLOCK and one.place in run for name in one.pending})
+    unplaced = sorted({name for one in halfway for name in one.unplaced})
+    said = []
+    if pending:
+        some = pending[0] + (" and others" if len(pending) > 1 else "")
+        said.append(f"the program goes back through {some} behind a nested loop, and no state keeps how that was computed: it is run")
+    if unplaced:
+        which = ", ".join(unplaced)
+        said.append(f"the program draws from the iterator {which}, and the stored states do not hold where that stood: they are not used")
+    return said
 
 
 def _last_state(timeline: History, need: Need) -> str | None:
@@ -160,8 +197,9 @@ def prepare_proof(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepar
     files = lost_files.unusable(store, project, made.known)
     made.notes += [files.sentence] if files.sentence else []
     only = coverage.only(ask.only, made.history) if ask.only is not None else None
-    made.need = Need(whole=True, proof=True, only=only, lost=files.names | made.cut_states)
+    made.need = Need(whole=True, proof=True, only=only, lost=files.names | made.cut_states | _halfway(made.history))
     made.plan = made.on(scans.START if ask.from_start else scans.RESUME)
+    made.notes += _why_from_before(made)
     _equip(made, Forecasts(store, project))
     return made
 

@@ -24,6 +24,7 @@ from rearview.record.loops import Loop, Node
 from rearview.record.recorder import Recorder
 from rearview.replay import isolating
 from rearview.replay.again import unknown_seed
+from rearview.replay.along import Along
 from rearview.replay.comparing import Comparing, KeptBoundaries, Place, same_place
 from rearview.replay.sandbox_files import LaidOut
 from rearview.replay.units import Unit
@@ -51,6 +52,7 @@ class ReplayRecorder(Recorder):
         self.leaving = leaving
         self.probing = 0
         """How many probes the program is in: their own loops are none of the program's."""
+        self.along = Along(name for probe in unit.probes for name in probe.get("along", ()))
         self._laid_out = laid_out
         self._files: list[Any] | None = None
         """The run's output files at the last boundary that was come to; None: as they were before the run."""
@@ -147,6 +149,8 @@ class ReplayRecorder(Recorder):
         """The program ended, or its unit did."""
         for path, why in self.leaving():
             self.fact("loaded_elsewhere", path=path, why=why)
+        for name in self.along.changed():
+            self.fact("changed_along", name=name)
         over = lifecycle.script_is_over()
         if how == "finished" and not over and not self._stopped:
             self.fact("unit_done", why="end")
@@ -310,6 +314,7 @@ class _Probe:
         recorder = self._probes.recorder
         if recorder is None:
             return
+        recorder.along.look(sys._getframe(1))
         recorder.probing += 1
         unkept.strict += 1
         if self._probes.isolates():

@@ -58,7 +58,7 @@ class Unit:
     runs_inside: tuple[str, ...] = ()
     """Nested loops that are run whatever is kept, because a probe is in them."""
     lost: tuple[str, ...] = ()
-    """Manifests of end states that are not put back: a file of the run that is read again cannot be brought back as it was there."""
+    """Manifests of end states that are not put back: the program itself cannot go on from them."""
     until: dict[str, Any] | None = None
     """End at this record, the last one of a run that was killed: `path` of [loop, occurrence, iteration], `name`, `ordinal`."""
     probes: tuple[dict[str, Any], ...] = ()

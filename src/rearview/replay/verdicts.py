@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rearview.replay.compare import Comparison, Difference, NameFacts
+from rearview.replay.leaves import ARRAY
 
 CLOSE_LIMIT = 0.1
 """A relative difference beyond this is not close any more, wherever it ran."""
@@ -21,9 +22,11 @@ _CLOCK = re.compile(
     r"per_sec|per_second|samples_s|tokens_s|tps|latency|mem|memory|rss|ram|path|dir|host|hostname|pid)([_/.\s-]|$)",
     re.IGNORECASE,
 )
-_LEAVES = frozenset(("float", "str", "bytes", "complex"))
+_LEAVES = frozenset(("float", "str", "bytes", "complex", ARRAY))
 _COUNTS = frozenset(("int", "bigint", "true", "false", "none"))
 """Kinds of nodes that hold one value."""
+ANYTHING = "*"
+"""Among what a statement reads: that cannot be told."""
 _GENERATOR = re.compile(r"(^|_)(rng|rngs|gen|generator|random|seed)([_\d]|$)", re.IGNORECASE)
 _VARIABLES = ("local/", "global/", "class/")
 _GIVEN = "given/"
@@ -91,6 +94,9 @@ class Judgement:
 def judge(found: Comparison, evidence: Evidence | None = None) -> Judgement:
     """The verdict over a comparison."""
     known = evidence or Evidence()
+    if found.changed_along and known.restored:
+        names = ", ".join(f"`{name}`" for name in sorted(found.changed_along))
+        return Judgement("divergent", [f"added statements change {names} as the program goes on, and no checkpoint has that"])
     volatile = volatile_leaves(found, known)
     serious = [one for one in _differing(found) if one not in volatile]
     if serious and (known.inexact or known.close) and _largest(found, volatile) <= CLOSE_LIMIT:
@@ -110,7 +116,8 @@ def judge(found: Comparison, evidence: Evidence | None = None) -> Judgement:
 def _judge_names(made: Judgement, found: Comparison, known: Evidence, volatile: set[str]) -> None:
     shaky = {"." + _last(one) if _is_inside(one) else _variable(one) for one in volatile | known.volatile}
     for name in sorted(found.virtual.keys() | known.reads.keys()):
-        read = sorted(one.removeprefix(".") for one in known.reads.get(name, frozenset()) & shaky)
+        by_name = {one.removeprefix(".") for one in known.reads.get(name, frozenset()) & shaky}
+        read = sorted(by_name | _arrays_read(name, found, known, volatile))
         if read or name in found.virtual_flagged or name in known.values_differ | known.volatile | known.clocks:
             made.verdicts[name] = "volatile"
             because = f"reads {', '.join(read)}, which differs from run to run" if read else "differs from run to run"
@@ -124,6 +131,13 @@ def _judge_names(made: Judgement, found: Comparison, known: Evidence, volatile: 
     for verdict in ("volatile", "unverified"):
         if found.virtual and made.verdict == "identical" and {made.verdicts.get(name) for name in found.virtual} == {verdict}:
             made.verdict, made.verdicts = verdict, {}
+
+
+def _arrays_read(name: str, found: Comparison, known: Evidence, volatile: set[str]) -> set[str]:
+    """The volatile arrays that a statement may read: those that can be come to from its variables, whatever it calls on the way."""
+    read = known.reads.get(name, frozenset())
+    arrays = {one: found.roots[one].reached for one in volatile & found.roots.keys() if found.roots[one].kind == ARRAY}
+    return {_variable(one) for one, reached in arrays.items() if ANYTHING in read or not read.isdisjoint(map(_variable, reached))}
 
 
 def _sets_read(name: str, found: Comparison, known: Evidence) -> str:
@@ -272,9 +286,11 @@ def _sentence(text: str) -> str:
 
 
 def _first(found: Comparison, volatile: set[str]) -> Difference | None:
-    """The first difference that means something; a clock only if nothing else differs."""
+    """The first difference that means something; a clock, or a plain value in a state, only if nothing else differs."""
     serious = [one for one in found.differences if one.name not in volatile]
-    return next((one for one in serious if not _is_clock(one.name)), serious[0] if serious else found.first)
+    telling = [one for one in serious if not _is_clock(one.name)]
+    surely = [one for one in telling if one.name in found.names or not _may_be_leaf(one.name, found)]
+    return next(iter([*surely, *telling, *serious]), found.first)
 
 
 def probable_causes(found: Comparison, evidence: Evidence) -> list[str]:
@@ -305,7 +321,7 @@ def _of_the_program(found: Comparison, evidence: Evidence) -> list[str]:
     """Whether the program repeats itself at all."""
     causes = []
     if evidence.again is not None and _differ(found, evidence.again, evidence):
-        causes.append(_race(found))
+        causes.append(_race(found, _differ(found, evidence.again, evidence)))
     generators = sorted(_variable(root) for root in found.roots if not root.startswith("stream/") and _GENERATOR.search(_variable(root)))
     if evidence.unseeded:
         causes.append(f"random numbers that nobody seeded: the first state of {', '.join(evidence.unseeded)} was not recorded")
@@ -325,11 +341,12 @@ def _unknown(evidence: Evidence) -> str:
     return "what was put back is not all that the program uses, or the program does not repeat itself: a replay from the start tells which"
 
 
-def _race(found: Comparison) -> str:
+def _race(found: Comparison, differ: Sequence[str]) -> str:
     before = any(not roots for _, roots in found.states_at)
     clean = "the state before was identical, and " if before else ""
     kinds = "threads that race, random numbers that nobody seeded, the clock"
-    return f"the program does not repeat itself: {clean}two replays differ from each other ({kinds})"
+    what = f"in {_variable(differ[0])}{' and others' if len(differ) > 1 else ''}"
+    return f"the program does not repeat itself: {clean}two replays differ from each other {what} ({kinds})"
 
 
 def _is_clean(found: Comparison, known: Evidence) -> bool:
@@ -337,10 +354,10 @@ def _is_clean(found: Comparison, known: Evidence) -> bool:
     return not set(_differing(found)) - volatile_leaves(found, known)
 
 
-def _differ(one: Comparison, other: Comparison, known: Evidence) -> bool:
-    """Whether two replays, of which the second may be of a part only, have other values where both differ from the record."""
+def _differ(one: Comparison, other: Comparison, known: Evidence) -> list[str]:
+    """What two replays, of which the second may be of a part only, have other values of where both differ from the record."""
     mine, theirs = _came_out(one, known), _came_out(other, known)
-    return any(mine[place] != theirs[place] for place in mine.keys() & theirs.keys())
+    return list(dict.fromkeys(place[1] for place in mine if place in theirs and mine[place] != theirs[place]))
 
 
 def _came_out(found: Comparison, known: Evidence) -> dict[tuple[str, ...], str | None]:

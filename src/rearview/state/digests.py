@@ -12,14 +12,15 @@ import hashlib
 import itertools
 import struct
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rearview.state import visible
+from rearview.state.digested import MOST_NODES, Before, Owned, Told
 from rearview.state.take.tensors import HISTORY, RETAINS_GRAD
 from rearview.state.tree import KINDS, RootKey, Tree, is_atom
 
 _F64 = struct.Struct("<d")
-_CANONICAL: dict[str, Callable[[list[int]], list[int]]] = {
+_CANONICAL: dict[str, Callable[[Sequence[int]], Sequence[int]]] = {
     "tensor": lambda payload: [*payload[:3], *payload[4:]],
     "func": lambda payload: [*payload[:2], *payload[4:]],
     "attrs": lambda payload: payload[1:],
@@ -36,52 +37,111 @@ _SET_ITEMS_AT = 2
 _NOWHERE = (b"", 0)
 
 
-def root_digests(tree: Tree, buffer_digests: Sequence[bytes], only: Iterable[RootKey] | None = None) -> dict[RootKey, str]:
-    """The digest of every root, or of some: equal if and only if the states are."""
+def root_digests(
+    tree: Tree,
+    buffer_digests: Sequence[bytes],
+    only: Iterable[RootKey] | None = None,
+    *,
+    seen: Mapping[int, visible.Range] | None = None,
+    before: Before | None = None,
+) -> dict[RootKey, str]:
+    """The digest of every root, or of some: equal if and only if the states are.
+
+    `seen`: what `visible` says of the tree, where it was asked already. `before`: the state before, which this one takes the place of;
+    roots that are told as they were then need no walk.
+    """
     wanted = tree.roots if only is None else {key: tree.roots[key] for key in only if key in tree.roots}
     ordered = sorted(wanted, key=_rank)
-    work = _Digests(tree, buffer_digests, [wanted[key] for key in ordered])
-    return {key: work.of(wanted[key], repr(key).encode()) for key in ordered}
+    work = _Digests(tree, buffer_digests, [wanted[key] for key in ordered], visible.ranges(tree) if seen is None else seen)
+    if before is None:
+        return {key: work.of(wanted[key], repr(key).encode()) for key in ordered}
+    others, end = before.others(tree.nodes)
+    found: dict[RootKey, str] = {}
+    every: dict[RootKey, Told] = {}
+    for key in ordered:
+        told, name = before.roots.get(key), repr(key).encode()
+        if told is not None and told.holds(wanted[key], others, end, work.owned):
+            found[key] = work.again(told)
+        else:
+            found[key], told = work.told(wanted[key], name)
+        if told is not None:
+            every[key] = told
+    before.nodes, before.roots = (tree.nodes, every) if len(tree.nodes) <= MOST_NODES else ((), {})
+    return found
 
 
 def _rank(key: RootKey) -> tuple[bool, list[tuple[bool, str | int]]]:
     return key[0] != "given", [(isinstance(part, str), part) for part in key]
 
 
-def _counted(kind: str, payload: list[int]) -> list[int]:
+def _counted(kind: str, payload: Sequence[int]) -> Sequence[int]:
     return _CANONICAL[kind](payload) if kind in _CANONICAL else payload
 
 
+def _digest(out: list[bytes]) -> str:
+    return hashlib.blake2b(b"".join(out), digest_size=16).hexdigest()
+
+
 class _Digests:
-    def __init__(self, tree: Tree, buffer_digests: Sequence[bytes], roots: Sequence[int]) -> None:
+    def __init__(self, tree: Tree, buffer_digests: Sequence[bytes], roots: Sequence[int], seen: Mapping[int, visible.Range]) -> None:
         self._tree = tree
         self._roots = roots
         self._buffers = buffer_digests
-        self._seen = visible.ranges(tree)
+        self._seen = seen
         self._atoms: dict[int, bytes] = {}
         self._called: dict[int, bytes] = {}
         """How nodes are called in the root that is looked at: atoms by what they are, others by their number in it."""
-        self._owned: dict[int, tuple[bytes, int]] = {}
+        self.owned: dict[int, tuple[bytes, int]] = {}
         """Nodes that a root had before: its name, and their number there."""
+        self._by_content = False
+        """Whether the order of what was walked depends on more than its nodes."""
 
     def of(self, root: int, name: bytes) -> str:
         """The digest of a root that owns what it reaches first."""
-        digest, nodes = self._walk(root, self._called, self._owned)
+        out, nodes, _ = self._walk(root, self._called, self.owned)
+        self.owned.update(self._owns(nodes, name))
+        return _digest(out)
+
+    def told(self, root: int, name: bytes) -> tuple[str, Told | None]:
+        """The same, and how it came about, if it can come about so again."""
+        self._by_content = False
+        out, nodes, places = self._walk(root, self._called, self.owned)
+        owns = self._owns(nodes, name)
+        told = None if self._by_content else self._told(root, out, owns, places)
+        self.owned.update(owns)
+        return _digest(out), told
+
+    def _told(self, root: int, out: list[bytes], owns: Owned, places: list[int]) -> Told:
+        table = self._tree.nodes
+        memory = [node for node in owns if table[node][0] in _MEMORY]
+        reached = frozenset(owns).union([root], *(table[node][1] for node in owns if table[node][0] not in _MEMORY))
+        cuts = zip([-1, *places], [*places, len(out)], strict=True)
+        texts = [b"".join(out[after + 1 : before]) for after, before in cuts]
+        return Told(root, texts, memory, owns, reached, {node: self.owned[node] for node in self.owned.keys() & reached})
+
+    def again(self, told: Told) -> str:
+        """The digest of a root that is told as it was; only what memory holds may be another."""
+        self.owned.update(told.owns)
+        parts = (part for text, node in zip(told.texts, told.memory, strict=False) for part in (text, self._memory(node)))
+        return _digest([*parts, told.texts[-1]])
+
+    def _owns(self, nodes: list[int], name: bytes) -> dict[int, tuple[bytes, int]]:
         for node in nodes:
             del self._called[node]
-        self._owned.update(zip(nodes, zip(itertools.repeat(name), itertools.count()), strict=False))
-        return digest
+        return dict(zip(nodes, zip(itertools.repeat(name), itertools.count()), strict=False))
 
-    def _walk(self, root: int, called: dict[int, bytes], owned: dict[int, tuple[bytes, int]]) -> tuple[str, list[int]]:
-        """The digest of what a node reaches, and that in its order. `called` learns what is met."""
+    def _walk(self, root: int, called: dict[int, bytes], owned: Owned) -> tuple[list[bytes], list[int], list[int]]:
+        """What a node reaches as text, that in its order, and where memory stands in the text. `called` learns what is met."""
         nodes = self._tree.nodes
         queue: list[int] = []
+        places: list[int] = []
         first = called.get(root) or self._meet(root, called, owned, queue)
         out = [] if queue else [first]
         for node in queue:
             kind, payload = nodes[node]
             if kind in _MEMORY:
-                out.append(b"\nbuffer " + self._memory(node))
+                places.append(len(out))
+                out.append(self._memory(node))
                 continue
             out.append(_LINES[kind])
             if kind == "tensor":  # whether it had a history is no part of its value
@@ -90,9 +150,9 @@ class _Digests:
             for child in children:
                 token = called.get(child)
                 out.append(self._meet(child, called, owned, queue) if token is None else token)
-        return hashlib.blake2b(b"".join(out), digest_size=16).hexdigest(), queue
+        return out, queue, places
 
-    def _meet(self, node: int, called: dict[int, bytes], owned: dict[int, tuple[bytes, int]], queue: list[int]) -> bytes:
+    def _meet(self, node: int, called: dict[int, bytes], owned: Owned, queue: list[int]) -> bytes:
         """What a node is called from now on that was not met yet; if it is nobody's, it is walked as well."""
         kind = self._tree.nodes[node][0]
         if kind not in _MEMORY and is_atom(kind):
@@ -108,16 +168,20 @@ class _Digests:
         """What memory counts with: what is seen of it."""
         kind, payload = self._tree.nodes[node]
         if kind == "buffer":
-            return self._buffers[payload]
+            return b"\nbuffer " + self._buffers[payload]
         begin, end = self._seen.get(node, (0, len(payload)))
-        return bytes(payload[begin:end])
+        return b"\nbuffer " + bytes(payload[begin:end])
 
-    def _sorted(self, payload: list[int], called: dict[int, bytes], owned: dict[int, tuple[bytes, int]]) -> list[int]:
+    def _sorted(self, payload: Sequence[int], called: dict[int, bytes], owned: Owned) -> Sequence[int]:
         """The elements of a set by what they are, equal ones by where they were met: the order in which it gives them out means nothing."""
         nodes = self._tree.nodes
         items = list(dict.fromkeys(payload[_SET_ITEMS_AT:]))  # one may be named twice: how a set is filled (`take/sets`)
-        keys = {item: self._token(item) if is_atom(nodes[item][0]) else self._walk(item, {}, {})[0].encode() for item in items}
-        if len(set(keys.values())) < len(items):
+        if not items:
+            return payload
+        keys = {item: self._token(item) if is_atom(nodes[item][0]) else _digest(self._walk(item, {}, {})[0]).encode() for item in items}
+        equal = len(set(keys.values())) < len(items)
+        self._by_content |= equal or not all(is_atom(nodes[item][0]) for item in items)
+        if equal:
             items.sort(key=lambda item: (self._places.get(item, -1), owned.get(item, _NOWHERE), called.get(item, b"")))
         return [*payload[:_SET_ITEMS_AT], *sorted(items, key=lambda item: keys[item])]
 

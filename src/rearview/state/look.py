@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from rearview.errors import Damaged, MissingLibrary, NoCheckpoint
@@ -103,16 +103,16 @@ class _View:
         if rewrite is not None:
             return rewrite(payload)
         if kind in ("list", "tuple"):
-            return (kind, [NONE, NONE, *self._all(payload[2:])])
+            return (kind, (NONE, NONE, *self._all(payload[2:])))
         if kind in ("dict", "defaultdict", "attrs"):
             return self._mapping(payload[{"dict": 2, "defaultdict": 3, "attrs": 1}[kind] :])
         return ("str", kind)
 
-    def _all(self, numbers: list[int]) -> list[int]:
-        return [self.of(number) for number in numbers]
+    def _all(self, numbers: Sequence[int]) -> tuple[int, ...]:
+        return tuple([self.of(number) for number in numbers])
 
-    def _mapping(self, pairs: list[int]) -> Node:
-        return ("dict", [NONE, NONE, *(part for k in range(0, len(pairs), 2) for part in (self._key(pairs[k]), self.of(pairs[k + 1])))])
+    def _mapping(self, pairs: Sequence[int]) -> Node:
+        return ("dict", (NONE, NONE, *(part for k in range(0, len(pairs), 2) for part in (self._key(pairs[k]), self.of(pairs[k + 1])))))
 
     def _key(self, number: int) -> int:
         """A key that can be one: an object that is not a value is named by its kind and number."""
@@ -123,7 +123,7 @@ class _View:
             inner = self._through(number)
             return self._key(inner) if inner != number else self._text(f"<{kind} {number}>")
         if kind == "tuple":
-            return self._add(("tuple", [NONE, NONE, *(self._key(item) for item in payload[2:])]))
+            return self._add(("tuple", (NONE, NONE, *(self._key(item) for item in payload[2:]))))
         return self.of(number)
 
     def _text(self, text: str) -> int:
@@ -145,7 +145,7 @@ class _View:
         return (kind if plain else "list", [NONE, NONE, *self._all(payload[2:])])
 
     def _table(self, payload: Any) -> Node:
-        return ("table", [NONE, NONE, *self._all(payload[2:])])
+        return ("table", (NONE, NONE, *self._all(payload[2:])))
 
     def _set(self, payload: Any) -> Node:
         return self._elements("set", payload)
@@ -157,13 +157,13 @@ class _View:
         return self._elements("frozenset", payload)
 
     def _deque(self, payload: Any) -> Node:
-        return ("deque", [NONE, NONE, payload[2], *self._all(payload[3:])])
+        return ("deque", (NONE, NONE, payload[2], *self._all(payload[3:])))
 
     def _bytearray(self, payload: Any) -> Node:
-        return ("bytearray", [NONE, NONE, payload[2]])
+        return ("bytearray", (NONE, NONE, payload[2]))
 
     def _pyarray(self, payload: Any) -> Node:
-        return ("pyarray", [NONE, NONE, *payload[2:]])
+        return ("pyarray", (NONE, NONE, *payload[2:]))
 
     # Names
 
@@ -183,7 +183,7 @@ class _View:
         return ("none", None)
 
     def _tvalue(self, payload: Any) -> Node:
-        return ("tuple", [NONE, NONE, *payload[1:]]) if self.old[payload[0]][1] == "Size" else ("str", self.old[payload[1]][1])
+        return ("tuple", (NONE, NONE, *payload[1:])) if self.old[payload[0]][1] == "Size" else ("str", self.old[payload[1]][1])
 
     # Objects
 
@@ -208,7 +208,7 @@ class _View:
         return self._named((name, self.of(value)) for name, value in attributes.items())
 
     def _named(self, parts: Iterable[tuple[str, int]]) -> Node:
-        return ("dict", [NONE, NONE, *(part for name, number in parts for part in (self._text(name), number))])
+        return ("dict", (NONE, NONE, *(part for name, number in parts for part in (self._text(name), number))))
 
     def _state_dict(self, attributes: dict[str, int], prefix: str) -> Iterator[tuple[str, int]]:
         """Names as torch gives them: parameters, buffers that are meant to be saved, then the modules inside."""
@@ -235,70 +235,70 @@ class _View:
                 if self.old[key][1] == "params":
                     params = self.old[value][1][2:]
                     numbers = [self._number(order.setdefault(param, len(order))) for param in params]
-                    parts.append(("params", self._add(("list", [NONE, NONE, *numbers]))))
+                    parts.append(("params", self._add(("list", (NONE, NONE, *numbers)))))
                 else:
                     parts.append((self.old[key][1], self.of(value)))
             groups.append(self._add(self._named(parts)))
         pairs: list[int] = []
         for key, value in self._entries(attributes["state"]):
             pairs += [self._number(order[key]) if key in order else self._key(key), self.of(value)]
-        yield "state", self._add(("dict", [NONE, NONE, *pairs]))
-        yield "param_groups", self._add(("list", [NONE, NONE, *groups]))
+        yield "state", self._add(("dict", (NONE, NONE, *pairs)))
+        yield "param_groups", self._add(("list", (NONE, NONE, *groups)))
 
     def _reduce(self, payload: Any) -> Node:
         parts = ("class", payload[0]), ("arguments", payload[2]), ("state", payload[3]), ("items", payload[4]), ("pairs", payload[5])
         return self._named((name, self.of(number)) for name, number in parts if number != NONE)
 
     def _method(self, payload: Any) -> Node:
-        return ("tuple", [NONE, NONE, *self._all(payload)])
+        return ("tuple", (NONE, NONE, *self._all(payload)))
 
     def _bmethod(self, payload: Any) -> Node:
-        return ("tuple", [NONE, NONE, *self._all(payload)])
+        return ("tuple", (NONE, NONE, *self._all(payload)))
 
     def _file(self, payload: Any) -> Node:
         return self._named((name, number) for name, number in zip(("file", "mode", "position"), payload[1:], strict=True))
 
     def _random(self, payload: Any) -> Node:
-        return ("tuple", [NONE, NONE, *payload[1:4]])
+        return ("tuple", (NONE, NONE, *payload[1:4]))
 
     def _npbits(self, payload: Any) -> Node:
         return self._mapping([part for pair in self._entries(payload[1]) for part in pair])
 
     def _npstate(self, payload: Any) -> Node:
-        return ("tuple", [NONE, NONE, *self._all(payload[1:])])
+        return ("tuple", (NONE, NONE, *self._all(payload[1:])))
 
     def _npseed(self, payload: Any) -> Node:
-        return ("tuple", [NONE, NONE, *self._all(payload[1:])])
+        return ("tuple", (NONE, NONE, *self._all(payload[1:])))
 
     def _tgen(self, payload: Any) -> Node:
-        return ("tuple", [NONE, NONE, *payload])
+        return ("tuple", (NONE, NONE, *payload))
 
     # Tensors and arrays, as plain ones
 
     def _tensor(self, payload: Any) -> Node:
         flags = self._number(self.old[payload[3]][1] & (CONJ | NEG))
-        return ("tensor", [NONE, self.of(payload[1]), payload[2], flags, NONE, NONE, payload[6]])
+        return ("tensor", (NONE, self.of(payload[1]), payload[2], flags, NONE, NONE, payload[6]))
 
     def _quantized(self, payload: Any) -> Node:
-        return ("quantized", [NONE, self.of(payload[1]), payload[2], NONE, *payload[4:6], *self._all(payload[6:])])
+        return ("quantized", (NONE, self.of(payload[1]), payload[2], NONE, *payload[4:6], *self._all(payload[6:])))
 
     def _sparse(self, payload: Any) -> Node:
-        return ("sparse", [NONE, payload[1], self._number(0), NONE, NONE, payload[5], *self._all(payload[6:])])
+        return ("sparse", (NONE, payload[1], self._number(0), NONE, NONE, payload[5], *self._all(payload[6:])))
 
     def _meta(self, payload: Any) -> Node:
-        return ("meta", [NONE, self.of(payload[1]), self._number(0), NONE])
+        return ("meta", (NONE, self.of(payload[1]), self._number(0), NONE))
 
     def _nparray(self, payload: Any) -> Node:
-        return ("nparray", [NONE, NONE, payload[2], *self._all(payload[3:])])
+        return ("nparray", (NONE, NONE, payload[2], *self._all(payload[3:])))
 
     def _npobjects(self, payload: Any) -> Node:
-        return ("npobjects", [NONE, NONE, *self._all(payload[2:])])
+        return ("npobjects", (NONE, NONE, *self._all(payload[2:])))
 
     def _npmemmap(self, payload: Any) -> Node:
         return self._named((name, self.of(number)) for name, number in zip(("file", "mode", "dtype", "shape"), payload[2:6], strict=True))
 
     def _npscalar(self, payload: Any) -> Node:
-        return ("npscalar", [self._add(("str", "")), *self._all(payload[1:])])
+        return ("npscalar", (self._add(("str", "")), *self._all(payload[1:])))
 
     def _npdtype(self, payload: Any) -> Node:
         return ("npdtype", self._all(payload))

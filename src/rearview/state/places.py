@@ -79,7 +79,7 @@ class Places:
         return f"[{self._path(key, level + 1)}]" if level < 2 else "[...]"
 
     def _position(self, parent: int, payload: object, child: int) -> int | None:
-        if not isinstance(payload, list):
+        if not isinstance(payload, tuple):
             return None
         if len(payload) <= _LONG:
             return payload.index(child) if child in payload else None

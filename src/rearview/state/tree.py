@@ -1,7 +1,8 @@
 """A state as a plain table of nodes, and that table as bytes: `docs/formats/state.md`.
 
-A node is (kind, payload). The payload of an atom is its value; that of everything else is a list of node numbers, so that
-sharing and cycles need nothing special. Memory that can be large is not in the table: a `buffer` node names it by number.
+A node is (kind, payload). The payload of an atom is its value; that of everything else is a tuple of node numbers, so that
+sharing and cycles need nothing special, and the garbage collector of the program soon leaves a state alone (lists it looks
+through at every turn). Memory that can be large is not in the table: a `buffer` node names it by number.
 Knows no live object, no framework and no file. Reading runs no code, allocates no more than the bytes at hand explain, and
 raises `Damaged` on anything malformed.
 """
@@ -71,10 +72,10 @@ class Tree:
     buffers: list[int] = field(default_factory=list)
     """How many bytes each buffer has."""
 
-    def children(self, number: int) -> list[int]:
+    def children(self, number: int) -> tuple[int, ...]:
         """The nodes that a node refers to; none for an atom."""
         kind, payload = self.nodes[number]
-        return [] if kind in _IS_ATOM else payload
+        return () if kind in _IS_ATOM else payload
 
 
 def orders_by_hash(tree: Tree) -> bool:
@@ -206,7 +207,7 @@ def _nodes(names: list[str], width: str, parts: list[bytes]) -> list[Node]:
         taken = values.get(kind)
         if taken is None:
             size = next(sizes)
-            nodes.append((kind, list(children[at : at + size])))
+            nodes.append((kind, tuple(children[at : at + size])))
             at += size
         else:
             nodes.append((kind, next(taken)))

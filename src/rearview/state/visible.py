@@ -6,6 +6,8 @@ differ in it. Such bytes are kept, as all of an allocation is, and are no part o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rearview.state.tree import Tree
 
 _ITEM_BYTES = {
@@ -46,9 +48,10 @@ def ranges(tree: Tree) -> dict[int, Range]:
     return {memory: span for memory, span in spans.items() if memory not in whole and span != (0, _size(tree, memory))}
 
 
-def of_buffers(tree: Tree) -> dict[int, Range]:
-    """The same for buffers, by their numbers."""
-    return {tree.nodes[memory][1]: span for memory, span in ranges(tree).items() if tree.nodes[memory][0] == "buffer"}
+def of_buffers(tree: Tree, spans: Mapping[int, Range] | None = None) -> dict[int, Range]:
+    """The same for buffers, by their numbers. `spans`: the ranges of all, where they are known."""
+    known = ranges(tree) if spans is None else spans
+    return {tree.nodes[memory][1]: span for memory, span in known.items() if tree.nodes[memory][0] == "buffer"}
 
 
 def _layout(tree: Tree, number: int) -> tuple[int, int] | None:

@@ -357,6 +357,29 @@ def test_detail_of_a_failed_run(builder: StoreBuilder) -> None:
     assert series.values[0] == 0.0 and series.values[-1] == 1999.0 and len(series.values) <= 512
 
 
+EXTREMES = [
+    ([2**53 + 1, 2**60 + 1, 3, 2**53 + 3], (2**53 + 1, 2**53 + 3, 3, 2**60 + 1)),
+    ([2**53, 2**53 + 1, 2**53 + 1], (2**53, 2**53 + 1, 2**53, 2**53 + 1)),
+    ([-(10**30) - 1, 10**30 + 1, 10**30], (-(10**30) - 1, 10**30, -(10**30) - 1, 10**30 + 1)),
+    ([10**400, 1, -(10**400), math.inf], (10**400, math.inf, -(10**400), 10**400)),
+    ([1.0, 2, 0.5, math.nan, -math.inf, 1], (1.0, 1, 0.5, 2)),
+    ([4, 2, "end"], (4, 2, 2, 4)),
+    ([math.inf, math.inf], (math.inf, math.inf, None, None)),
+]
+
+
+@pytest.mark.parametrize(("logged", "shown"), EXTREMES)
+def test_ends_and_extremes_are_numbers_that_were_logged(builder: StoreBuilder, logged: list[object], shown: tuple[object, ...]) -> None:
+    process = builder.run().process()
+    for value in logged:
+        process.log("n", value)
+    process.end()
+    with Catalog(builder.store) as catalog:
+        (series,) = catalog.run_detail("last").series
+    found = (series.first, series.last, series.minimum, series.maximum)
+    assert found == shown and list(map(type, found)) == list(map(type, shown))
+
+
 def test_a_run_with_odd_facts_is_listed(builder: StoreBuilder) -> None:
     odd = {"name": 5, "tags": [1, None], "notes": {"a": 1}, "argv": [1], "place": "first", "environment": [1], "git": 3, "parent": "x"}
     process = builder.run(**odd).process()

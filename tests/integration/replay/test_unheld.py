@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rearview.catalog.catalog import Catalog
+from rearview.cli.replay_page import starts_in_words
 from rearview.replay import asking
 from rearview.replay.query import Ask
 from rearview.store import layout
@@ -325,6 +326,46 @@ def test_how_a_tensor_was_computed_is_no_part_of_a_state(tmp_path: Path, nursery
     for name in names:
         _climb(story, name)
     assert story.rows(story.project, *names) == story.truth(*names) != {}
+
+
+GOES_BACK = """
+import torch
+import rearview as rv
+
+torch.manual_seed(0)
+net = torch.nn.Linear(3, 2)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+chosen, kept = [], []
+with rv.checkpointing():
+    for episode in rv.loop("episode", range(4)):
+        for step in rv.loop("step", range(3)):
+            chosen.append(torch.log_softmax(net(torch.rand(1, 3)), 1)[0, step % 2])
+        rv.log("mean", float(sum(chosen)) / len(chosen))  #?
+        if episode == 2:
+            kept.append(net(torch.ones(3)).sum())
+        opt.zero_grad()
+        (-sum(chosen) + sum(one * 0.1 for one in kept)).backward(retain_graph=episode > 1)
+        opt.step()
+        del chosen[:]
+        rv.log("norm", float(net.weight.norm()))
+"""
+
+
+@pytest.mark.torch
+def test_a_program_that_goes_back_behind_its_nested_loop_is_not_put_there(tmp_path: Path) -> None:
+    """What it goes back through was computed in that loop; only `kept` was not, and is in the state after `episode=2`."""
+    pytest.importorskip("torch")
+    story = Story(tmp_path, {"train.py": GOES_BACK}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    story.write(story.project, probed=True)
+    for only, from_, blocks in (("episode=3", "the state after episode=1", 2), (None, "the program's beginning", 2)):
+        with contextlib.chdir(story.project), Catalog(layout.open_store(story.project / ".rearview"), timeout_s=60) as catalog:
+            [prepared] = asking.look(catalog, Ask(names=("mean",), only=only)).to_run
+        assert "goes back through chosen[" in " ".join(prepared.notes)
+        answer = asking.climb(prepared, lambda *_: True)
+        assert answer.judgement.verdict == "identical" and answer.complete and answer.prepared.plan.rung == "resume"
+        assert starts_in_words(answer.prepared) == from_ and len(answer.prepared.plan.must_run) == blocks
+    assert story.rows(story.project, "mean") == story.truth("mean") != {}
 
 
 AWAY = """

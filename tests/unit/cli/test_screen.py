@@ -1,11 +1,16 @@
 """Where output goes: width, colours, progress."""
 
 import io
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
-from rearview.cli import figure, screen
+from rearview.cli import figure, opening, screen
 from rearview.errors import MissingLibrary, UsageError
+from rearview.store import layout
 
 
 class Terminal(io.StringIO):
@@ -34,6 +39,33 @@ def test_long_work_says_so_and_cleans_up(monkeypatch: pytest.MonkeyPatch) -> Non
         while "reading the store" not in terminal.getvalue():
             waited.wait(0.01)
     assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize("say", [lambda: screen.write(["a line"]), lambda: screen.note("a line")])
+def test_progress_is_gone_before_anything_else_is_written(monkeypatch: pytest.MonkeyPatch, say: Callable[[], None]) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setattr(screen, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(screen.click, "echo", lambda line, **_: terminal.write(line.decode()))
+    with screen.progress("reading the store"):
+        while "reading the store" not in terminal.getvalue():
+            time.sleep(0.01)
+        say()
+        time.sleep(0.6)  # as long as it took to tell again
+    assert terminal.getvalue().endswith("\r\x1b[Ka line\n")
+
+
+def test_a_screen_that_belongs_to_something_else_gets_no_progress(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
+    layout.create(project / layout.FOLDER)
+    asked: list[str] = []
+    monkeypatch.setattr(screen, "progress", lambda doing: nullcontext(asked.append(doing)))
+    with opening.catalog(quiet=True):
+        pass
+    assert asked == []
+    with opening.catalog():
+        pass
+    assert asked == ["reading the store"]
 
 
 def test_no_progress_into_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rearview.cli import compare, screen, series
+from rearview.cli import compare, diff, screen, series
 from rearview.cli import metrics as metrics_module
 from rearview.cli.metrics import Metric
 
@@ -115,3 +115,21 @@ def test_metric_table_fits_80_columns() -> None:
     assert all(len(line) <= 80 for line in lines)
     assert "▁" in lines[1] and "█" in lines[1]
     assert "flag (volatile)" in lines[3]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "change"),
+    [
+        (2**60, 2**60 + 1, "+1"),
+        (3, 1, "-2"),
+        (10**400, 10**400 + 7, "+7"),
+        (0, 150_000, "+150000"),
+        (2, 2, "+0"),
+        (1, 1.5, "+0.5"),
+        (0.1, 0.3, "+0.2"),
+        ("a", 1, ""),
+        (False, True, "+1"),
+    ],
+)
+def test_the_change_between_two_runs(left: object, right: object, change: str) -> None:
+    assert diff._change(compare.MetricPair("n", Metric("n", last=left), Metric("n", last=right), differs=True)) == change

@@ -75,8 +75,8 @@ def test_padding_reaches_the_width(raw: str, columns: int) -> None:
         (-0.0, "-0.0"),
         (float("nan"), "nan"),
         (3, "3"),
-        (10**25, "10000000…0000 (26 digits)"),
-        (-(10**25), "-1000000…0000 (26 digits)"),
+        (10**25, "100000…0000 (26 digits)"),
+        (-(10**25), "-10000…0000 (26 digits)"),
         (True, "True"),
         (None, ""),
         ("[red]x", "[red]x"),
@@ -141,3 +141,4 @@ def test_pairs_show_whole_pairs() -> None:
     assert text.pairs(values, 20) == "lr=0.001 batch=32 …"
     assert text.pairs(values, 17) == "lr=0.001 batch=3…"
     assert text.pairs({"a\n": "b\x1b"}) == "a\\n=b\\x1b"
+    assert text.pairs({"seed": None, "large": 10**80}) == "seed=None large=100000…0000 (81 digits)"

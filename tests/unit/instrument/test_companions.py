@@ -10,7 +10,7 @@ from rearview.instrument.calls import Calls
 from rearview.instrument.companions import ANYTHING, Companions, concerns, looks_at_all
 
 FILE = """\
-import time
+import decimal, json, os, time
 import torch
 import helper
 import rearview as rv
@@ -29,6 +29,9 @@ def norm():
 
 def train(epoch):
     net.w += epoch
+
+def stored():
+    return open("a").read()
 """
 
 
@@ -70,6 +73,9 @@ def concerned(companion: str, log: str) -> str | None:
         ("helper.tick()", "rv.log('a', helper.count)", "helper.count"),
         ("update(net)", "rv.log('a', net.gn)", "net.gn"),
         ("with open(p) as total: pass", "rv.log('a', total)", "total"),
+        ("f.write(text)", "rv.log('a', f.tell())", "f"),
+        ("print(total, file=f)", "rv.log('a', f.tell())", "f"),
+        ("list(items)", "rv.log('a', next(items))", "items"),
     ],
 )
 def test_what_changes_what_a_log_reads(companion: str, log: str, what: str) -> None:
@@ -88,11 +94,21 @@ def test_what_changes_what_a_log_reads(companion: str, log: str, what: str) -> N
         ("torch.cuda.synchronize()", "rv.log('a', torch.norm(w))"),
         ("time.sleep(1)", "rv.log('a', time.time() - begin)"),
         ("def f():\n    total = 1", "rv.log('a', total)"),
+        ("torch.save(net, 'net.pt')", "rv.log('a', net.gn)"),
+        ("open(path, 'w').write(text)", "rv.log('a', torch.norm(w))"),
         ("f = lambda total: total", "rv.log('a', total)"),
     ],
 )
 def test_what_does_not(companion: str, log: str) -> None:
     assert concerned(companion, log) is None
+
+
+@pytest.mark.parametrize(
+    "companion", ["torch.save(net, 'a')", "open('a', 'w').write('b')", "json.dump(net, f)", "print(1, file=open('a', 'w'))"]
+)
+@pytest.mark.parametrize("log", ["open('a').read()", "json.load(f)", "torch.load('a')", "os.path.getsize('a')", "stored()"])
+def test_what_is_written_and_read_again(companion: str, log: str) -> None:
+    assert concerned(companion, f"rv.log('a', {log})") is not None
 
 
 @pytest.mark.parametrize(
@@ -107,6 +123,11 @@ def test_what_does_not(companion: str, log: str) -> None:
         ("hist.append(1)", False),
         ("time.sleep(1)", False),
         ("logger.info(total)", False),
+        ("torch.set_printoptions(precision=2)", True),
+        ("torch.manual_seed(3)", True),
+        ("torch.backends.cudnn.benchmark = True", True),
+        ("decimal.getcontext().prec = 5", True),
+        ("torch.save(net, 'net.pt')", False),
         ("x = f(net)", False),
     ],
 )

@@ -66,13 +66,16 @@ def test_a_write_that_torch_does_not_count(write: str, recording: Path) -> None:
 
 def test_samples_are_for_what_is_too_large_to_compare(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(materialize, "_COMPARED_WHOLE", 0)
-    weights = torch.zeros(20_000)
-    with rv.run() as run, rv.checkpointing(weights=weights):
-        for _ in rv.loop("epoch", range(2)):
+    weights, small = torch.zeros(300_000), torch.zeros(20_000)
+    with rv.run() as run, rv.checkpointing(weights=weights, small=small):
+        for epoch in rv.loop("epoch", range(2)):
             for _ in rv.loop("step", range(2)):
                 weights += 1.0
+                small += 1.0
             weights.data.mul_(0.5)
-    assert float(rv.checkpoint(run.id, epoch=1)["weights"][3]) == 1.5
+            small.data[17] = 100.0 + epoch  # no sample of a page has it
+    state = rv.checkpoint(run.id, epoch=1)
+    assert (float(state["weights"][3]), float(state["small"][17])) == (1.5, 101.0)
 
 
 def test_memory_that_was_copied_is_the_programs_again(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,3 +99,14 @@ def test_memory_that_was_copied_is_the_programs_again(recording: Path, monkeypat
     assert parts == {"block", "iteration"}
     assert not any(any(gone) for part, gone in taken if part == "block")
     assert all(all(gone) for part, gone in taken if part == "iteration")
+
+
+def test_without_memory_for_a_copy_the_training_waits_and_that_is_what_it_costs(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(materialize.Materializer, "_fits", staticmethod(lambda _: False))
+    jobs: list[materialize.Job] = []
+    write = materialize.Materializer._write
+    monkeypatch.setattr(materialize.Materializer, "_write", lambda self, job: (write(self, job), jobs.append(job)))
+    with rv.run(), rv.checkpointing(weights=np.ones(20_000)):
+        for _ in rv.loop("epoch", range(2)):
+            pass
+    assert jobs and all(job.manifest.stats["stall_s"] > 0 and job.lost_s == job.stall_s for job in jobs)

@@ -156,6 +156,49 @@ def test_states_inside_the_first_nested_loop(tmp_path: Path) -> None:
     assert _steps(run) == [], "a process beside it logs by its own count"
 
 
+def test_an_end_state_whose_iteration_went_back_through_its_history_is_halfway(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    process = run.process()
+    _train(process, 5)
+    process.end()
+    kept, gone = ["reg", "Tensor", PENDING], ["policy.log_probs[0]", "Tensor", PENDING]
+    entered = [{"entered": {"epoch": 1}}, {"entered": {"step": 1}}, {"entered": {}}]
+    ends: list[list[list[str]] | None] = [[kept], [kept], None, [kept]]
+    for number, (behind, at_end) in enumerate(zip([[kept], [kept, gone], [kept], []], ends, strict=True)):
+        path = [["epoch", 0, number, None]]
+        keep(run, number, [*path, ["step", 0, 2, 2]], {"w": b"x" * 10}, part="block", loops=entered, missing=behind)
+        if at_end is not None:
+            keep(run, number, path, {"w": b"y" * 10}, missing=at_end)
+    found = list(history.read(run.store, run.run, "finished").boundaries)
+    assert [(one.pending, one.halfway) for one in found if one.part == BLOCK] == [
+        (("reg",), False), (("reg", "policy.log_probs[0]"), True), (("reg",), True), ((), False),
+    ], "still there at the end of the iteration; gone by then; nothing says so; none"  # fmt: skip
+    assert not any(one.halfway for one in found if one.part == ITERATION)
+    assert not any(one.lacks for one in found), "their values are there"
+
+
+def test_an_iterator_that_states_do_not_place_is_named_where_the_run_draws_from_it(tmp_path: Path) -> None:
+    def read(folder: Path, drawn: list[str]) -> list[tuple[str, tuple[str, ...], tuple[str, ...], bool]]:
+        run = _run(folder)
+        process = run.process()
+        _train(process, 3)
+        process.end()
+        entered = [{"entered": {"epoch": 1}}, {"entered": {"step": 1}}, {"entered": {}}]
+        for at, digest in enumerate(drawn):
+            roots = {"global/__main__/it": [digest, 0, "adapted"], "global/__main__/w": [str(at), 8, "list"]}
+            nested, part = ([], "iteration") if at % 2 else ([["step", 0, 2, 2]], "block")
+            path = [["epoch", 0, at // 2, None], *nested]
+            missing = [[path[-1][0], "position", "it was made before"]]
+            keep(run, at // 2, path, {"w": b"x" * 10}, part=part, loops=entered[: len(path) + 1], missing=missing, roots=roots)
+        return [(one.part, one.unplaced, one.lacks, one.halfway) for one in history.read(run.store, run.run, "finished").boundaries]
+
+    assert read(tmp_path / "a", ["4", "4", "8", "8"]) == [
+        (BLOCK, ("it",), ("it",), True), (ITERATION, ("it",), ("it",), True), (BLOCK, ("it",), ("it",), True), (ITERATION, (), (), False),
+    ], "behind the last state nothing that is kept shows it"  # fmt: skip
+    stands = read(tmp_path / "b", ["1", "1", "1", "1"])
+    assert stands == [(part, (), (), False) for part in (BLOCK, ITERATION) * 2], "nobody draws from it any more"
+
+
 def test_a_run_that_was_killed_in_its_first_epoch_is_known_by_the_states_inside(tmp_path: Path) -> None:
     run = _run(tmp_path)
     process = run.process()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+import pytest
+
 from rearview.replay import leaves
 from rearview.state.capture import capture
 from rearview.state.digests import root_digests
@@ -19,7 +21,8 @@ class Thing:
 
 
 def state(value: object) -> leaves.State:
-    return leaves.State(capture({KEY: value}).tree, ())
+    captured = capture({KEY: value})
+    return leaves.State(captured.tree, [bytes(one.memory()) for one in captured.buffers])
 
 
 def found(before: object, after: object) -> list[tuple[str, str, str, str]]:
@@ -53,3 +56,27 @@ def test_where_anything_else_differs_there_are_none() -> None:
         (1.0, 2.0),
     ]:
         assert found(before, after) == [], (before, after)
+
+
+def test_small_arrays_of_numbers_are_told_as_a_whole() -> None:
+    np = pytest.importorskip("numpy")
+
+    def made(times: list[float], **more: Any) -> Thing:
+        row = {"r": np.array([1.0, 9.0]), "t": np.array(times)}
+        return Thing(episode=row, all=np.array([{"t": np.float64(times[0])}], dtype=object), **more)
+
+    assert found(made([0.5, 0.0]), made([0.25, 0.0])) == [
+        (".all[]['t']", "array", "0.5", "0.25"), (".episode['t']", "array", "[0.5, 0.0]", "[0.25, 0.0]"),
+    ]  # fmt: skip
+    for before, after in [
+        (made([0.5, 0.0]), made([0.5, 0.0, 0.0])),
+        (Thing(n=np.array([1, 2])), Thing(n=np.array([1, 3]))),
+        (Thing(t=np.array([1.0])), Thing(t=np.array([1.0], dtype="f4"))),
+        (made([0.5, 0.0], n=[1]), made([0.25, 0.0], n=[1, 2])),
+        (Thing(t=np.arange(40.0)), Thing(t=np.arange(40.0) + 1)),
+        (np.array([1.0]), np.array([2.0])),
+    ]:
+        assert found(before, after) == [], (before, after)
+    whole = np.array([1.0, 2.0])
+    moved = np.array([1.5, 2.0])
+    assert found(Thing(a=whole, b=whole[:1]), Thing(a=moved, b=moved[:1])) == [], "memory that two arrays look at is more than a value"

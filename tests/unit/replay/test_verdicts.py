@@ -62,6 +62,20 @@ def test_where_all_that_was_logged_differs_only_clocks_are_believed() -> None:
     assert judge(found((6,), variable, epoch_time=differing(3))).volatile == ["epoch_time", "global/__main__/w"]
 
 
+def test_a_small_array_in_a_variable() -> None:
+    times = "global/__main__/infos['episode']['t']"
+    roots = {times: RootFacts(2, 3, "array", frozenset((times, "global/__main__/infos", "global/__main__/last")))}
+
+    def judged(*reads: str, rung: str = "start", kept: tuple[int, ...] = (3, 6)) -> tuple[str, list[str]]:
+        made = judge(found(kept, roots, ("x",), loss=name()), Evidence(rung=rung, restored=rung != "start", reads={"x": frozenset(reads)}))
+        return made.verdict, made.volatile
+
+    assert judged("values") == ("identical", [times])
+    assert judged("infos") == judged("last") == judged("*") == ("volatile", [times]), "whatever is called on the way"
+    assert judged("values", rung="resume") == ("divergent", []), "a state that was put back may lack what makes it differ"
+    assert judged("values", kept=(2,)) == ("divergent", [])
+
+
 def test_what_is_volatile_is_not_counted_as_the_same() -> None:
     made = judge(found((3, 6), loss=name(10), epoch_time=differing(2)))
     assert made.why == ["10 records and 2 states are the same bit for bit"]
@@ -233,6 +247,14 @@ def test_a_clock_is_no_race_and_no_excuse() -> None:
 def test_the_first_difference_is_not_the_clock() -> None:
     made = judge(found((3,), {"given/net": RootFacts(1, 3, "object")}, loss=differing(2), epoch_time=differing(1)))
     assert made.first_difference is not None and made.first_difference.name == "loss"
+
+
+def test_the_first_difference_is_what_keeps_it_from_being_a_plain_value() -> None:
+    leaf, other = {"local/1/self.name": RootFacts(2, 2, "str")}, {"global/__main__/infos": RootFacts(2, 3, "dict")}
+    made = judge(found((3, 6), leaf | other))
+    assert made.first_difference is not None and made.first_difference.name == "global/__main__/infos"
+    logged = judge(found((3, 6), leaf | {"global/__main__/infos": RootFacts(2, 4, "dict")}, loss=differing(3)))
+    assert logged.first_difference is not None and logged.first_difference.name == "loss"
 
 
 def test_a_race() -> None:

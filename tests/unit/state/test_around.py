@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from rearview.state.iterating.around import bring_on
+from rearview.state.iterating.around import bring_on, settle, taken
 
 tqdm = pytest.importorskip("tqdm").tqdm
 
@@ -90,3 +91,21 @@ def test_an_enumerate_of_something_else_is_left_alone() -> None:
     loop = Resumed(list("abcde"), 2)
     assert [number for number, _ in enumerate(loop)] == [2, 3, 4]
     assert next(other) == (0, "a")
+
+
+def test_what_draws_at_random_and_does_not_tell_where_it_is_is_said() -> None:
+    loop = Resumed(list("abcde"), 2)
+    list(zip(loop, iter(random.random, 2.0), strict=False))
+    assert len(loop.said) == 1 and "draws at random" in loop.said[0]
+
+
+def test_what_was_taken_of_a_generator_is_put_back_instead_of_advancing_it() -> None:
+    inner, other = iter("abcde"), passing("vwxyz")
+    pairs = zip(inner, other, strict=False)
+    assert list(itertools.islice(pairs, 2)) == [("a", "v"), ("b", "w")]
+    shapes = taken(inner)
+    again = iter("cde")
+    resumed = zip(again, passing("vwxyz"), strict=False)
+    assert bring_on(again, 2, shapes) == []
+    assert settle(again, shapes) == []
+    assert list(resumed) == list(pairs) == [("c", "x"), ("d", "y"), ("e", "z")]

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from rearview.state import positions
+from rearview.state.capture import capture
+from rearview.state.restore import plan
+from rearview.testing.states import Kept, roots
 
 tqdm = pytest.importorskip("tqdm").tqdm
 
@@ -29,3 +32,20 @@ def test_put_back_it_is_where_it_was_before_anything_is_taken_from_it(make: Call
     back = positions.put_back(again, taken)
     assert positions.take(back, positions.born_as(again, taken), count) == taken
     assert list(back) == list(make())[count:]
+
+
+def bar_over(within: Any) -> Any:
+    return tqdm(within, file=io.StringIO())
+
+
+def test_a_bar_in_a_variable_stays_and_what_it_runs_over_is_kept() -> None:
+    captured = capture(roots(bar=bar_over(["a", "b"])))
+    assert captured.missing == [] and [one.where for one in captured.unlike] == ["bar"]  # a statement that reads it is not answered from it
+    live = bar_over(["x"])
+    again = plan(captured.tree, roots(bar=live), Kept(captured)).apply()
+    assert again["given", "bar"] is live and live.iterable == ["a", "b"]
+
+
+def test_a_bar_around_an_iterator_is_named() -> None:
+    captured = capture(roots(bar=bar_over(iter("ab"))))
+    assert [one.where for one in captured.missing] == ["bar"]

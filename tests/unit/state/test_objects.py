@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import argparse
 import collections
+import csv
 import dataclasses
 import datetime as dt
 import decimal
@@ -559,3 +560,13 @@ def test_an_empty_dict_that_two_objects_hold_stays_one() -> None:
     back = put(taken(both=[empty, {"it": empty}, {}]), both=None)["both"]
     assert back[0] is back[1]["it"]
     assert back[2] is not back[0]
+
+
+def test_a_csv_writer_stays_and_goes_on_with_its_file(tmp_path: pathlib.Path) -> None:
+    with open(tmp_path / "rows.csv", "w") as file:
+        rows = csv.DictWriter(file, ["a"])
+        kept = taken(rows=rows, plain=csv.writer(file))
+        writer = rows.writer
+        rows.fieldnames = ["b"]
+        plan(kept.tree, roots(rows=rows), kept).apply()
+    assert rows.writer is writer and rows.fieldnames == ["a"]

@@ -7,6 +7,7 @@ configured any further once it is open.
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -130,6 +131,7 @@ def in_our_words(what: str) -> Iterator[None]:
 def user_error(problem: Exception, what: str) -> QueryError:
     """DuckDB's complaint about something the user wrote, as ours."""
     text = str(problem).split("\n\nLINE ")[0].strip()
+    text = re.sub(r"^[A-Z][A-Za-z ]* Error: ", "", text)  # which part of DuckDB complains is nothing to the user
     return QueryError(f"{what} cannot be run: {text}")
 
 

@@ -104,25 +104,30 @@ def parse_clause(connection: duckdb.DuckDBPyConnection, text: str) -> Clause:
         raise QueryError('the where clause is empty: leave it out, or write an expression such as "lr > 0.01"')
     if "\0" in text or any(0xD800 <= ord(c) <= 0xDFFF for c in text):
         raise _wrong(text, "it contains characters that SQL cannot hold")
-    statement = _one_select(text, serialized(connection, "SELECT " + text, _what(text)))
+    statement = _one_select(text, _serialized(connection, text))
     node = statement["node"]
     (tree,) = node["select_list"]
     _check(text, tree, 0, inside_aggregate=False)
     return Clause(text, tree, statement)
 
 
-def serialized(connection: duckdb.DuckDBPyConnection, sql: str, what: str) -> list[Node]:
-    """The statements of a text as trees."""
+def _serialized(connection: duckdb.DuckDBPyConnection, text: str) -> list[Node]:
+    """What DuckDB reads behind `SELECT`, as trees, one for each statement."""
     import duckdb
 
     try:
-        row = connection.execute("SELECT json_serialize_sql($1)", [sql]).fetchone()
+        row = connection.execute("SELECT json_serialize_sql($1)", ["SELECT " + text]).fetchone()
     except duckdb.Error as problem:
-        raise user_error(problem, what) from None
+        raise user_error(problem, _what(text)) from None
     answer: dict[str, Any] = json.loads(row[0]) if row else {"error": True}
+    if answer.get("error_type") == "not implemented":  # a tree is made of SELECT alone, and the first statement is one
+        raise _wrong(text, "it is more than one statement")
     if answer.get("error"):
-        raise QueryError(f"{what} cannot be read: {answer.get('error_message', 'not understood')}")
+        raise QueryError(f"{_what(text)} cannot be read: {answer.get('error_message', 'not understood')}; {_HOW}")
     return list(answer["statements"])
+
+
+_HOW = 'write one expression over columns, such as "lr > 0.01 AND max(acc) > 0.9"'
 
 
 def _what(text: str) -> str:
@@ -131,7 +136,7 @@ def _what(text: str) -> str:
 
 
 def _wrong(text: str, why: str) -> QueryError:
-    return QueryError(f'{_what(text)} is refused: {why}; write one expression over columns, such as "lr > 0.01 AND max(acc) > 0.9"')
+    return QueryError(f"{_what(text)} is refused: {why}; {_HOW}")
 
 
 def _one_select(text: str, statements: list[Node]) -> Node:

@@ -2,8 +2,8 @@
 
 A resumed loop begins at a later item; whoever counts along outside of it began anew. Such an iterator is found from below, through
 the collector. Only what has a place of its own is touched: `enumerate` gets its number, the other iterators of a `zip` are advanced, as
-many steps as the loop left out. A progress bar in between is looked through. To be called from inside the loop's `__next__`, before
-its first item is given.
+many steps as the loop left out. Those that draw (loaders, generators) are not: their places are `taken` with the loop's, and `settle` puts
+them back. A progress bar in between is looked through. To be called from inside the loop's `__next__`, before its next item is given.
 """
 
 from __future__ import annotations
@@ -14,33 +14,73 @@ import itertools
 import sys
 import warnings
 from collections import deque
+from collections.abc import Iterator, Sequence
 from types import FrameType, GeneratorType
 from typing import Any
 
+from rearview.state import streams
+from rearview.state.iterating import layers
 from rearview.state.iterating.bars import is_of_a_bar
 
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 _INDEX_AT, _INNER_AT = object.__basicsize__, object.__basicsize__ + _WORD
 """Where an `enumerate` object keeps its number and what it runs over; proved for each object before it is written to."""
 _DEEPEST = 8
+_DRAWING = ("loader", "generator")
+"""Kinds of iterators that may draw when they are asked, and are put back in place."""
 
 
-def bring_on(iterator: object, steps: int) -> list[str]:
-    """Bring what is around an iterator on by as many steps; -1 takes one back. What could not be, a sentence each."""
+def taken(iterator: object) -> list[layers.Shape | None]:
+    """Where each iterator is that is zipped with this one and stands behind it; None for one that does not tell, or only counts."""
+    shapes = [layers.describe(part) for part in _zipped(iterator)]
+    return [shape if shape is not None and shape["kind"] in _DRAWING else None for shape in shapes]
+
+
+def settle(iterator: object, shapes: Sequence[layers.Shape | None]) -> list[str]:
+    """Put those back that were taken: after the program's state, before the random streams. What is inexact."""
+    again = layers.Again()
+    for part, shape in zip(_zipped(iterator), shapes, strict=False):
+        if shape is not None:
+            layers.restore(part, shape, again)
+    return again.said
+
+
+def bring_on(iterator: object, steps: int, shapes: Sequence[layers.Shape | None] = ()) -> list[str]:
+    """Bring what is around an iterator on by as many steps, but what was taken; -1 takes one back. What could not be, a sentence each."""
     said: list[str] = []
     if steps == 0:
         return said
+    others = zip(_zipped(iterator), shapes, strict=False) if shapes else ()
+    left_alone = [part for part, shape in others if shape is not None]
+    for thing, below in _outwards(iterator):
+        said += _bring_on(thing, below, steps, left_alone)
+    return said
+
+
+def _outwards(iterator: object) -> Iterator[tuple[Any, list[object]]]:
+    """What is around an iterator, and what is around that, each with what it was found by."""
     seen = {id(iterator)}
     below = [iterator, *_bars()]
     for _ in range(_DEEPEST):
         above = [thing for inner in below for thing in _around(inner) if id(thing) not in seen]
         seen.update(id(thing) for thing in above)
         for thing in above:
-            said += _bring_on(thing, below, steps)
+            yield thing, below
         below = above
         if not below:
             break
-    return said
+
+
+def _zipped(iterator: object) -> list[Any]:
+    """The iterators that are zipped with this one, and stand behind it."""
+    return [part for thing, below in _outwards(iterator) if type(thing) is zip for part in _behind(thing, below)[1]]
+
+
+def _behind(thing: Any, below: list[object]) -> tuple[int, Sequence[Any]]:
+    """The place of the loop in a zip, and what comes after it."""
+    parts = _reduced(thing)[1]
+    at = next((k for k, part in enumerate(parts) if any(part is one for one in below)), 0)
+    return at, parts[at + 1 :]
 
 
 def _bars() -> list[object]:
@@ -65,11 +105,11 @@ def _around(inner: object) -> list[Any]:
     return found
 
 
-def _bring_on(thing: Any, below: list[object], steps: int) -> list[str]:
+def _bring_on(thing: Any, below: list[object], steps: int, left_alone: list[Any]) -> list[str]:
     if type(thing) is enumerate:
         return _count_on(thing, steps)
     if type(thing) is zip:
-        return _advance_others(thing, below, steps)
+        return _advance_others(thing, below, steps, left_alone)
     if type(thing) is itertools.islice:
         return ["an itertools.islice around a loop counts from where the program was resumed: put it inside, rv.loop(name, islice(...))"]
     return []
@@ -87,14 +127,17 @@ def _count_on(thing: Any, steps: int) -> list[str]:
     return []
 
 
-def _advance_others(thing: Any, below: list[object], steps: int) -> list[str]:
+def _advance_others(thing: Any, below: list[object], steps: int, left_alone: list[Any]) -> list[str]:
     """Advance what is zipped with the loop; it has to stand behind it, for what stands before it has given its item already."""
     if steps < 0:
         return ["what is zipped with a loop cannot go back a step: put it inside, rv.loop(name, zip(...))"]
-    parts = _reduced(thing)[1]
-    at = next((k for k, part in enumerate(parts) if any(part is one for one in below)), 0)
-    for other in parts[at + 1 :]:
-        deque(itertools.islice(other, steps), maxlen=0)
+    at, others = _behind(thing, below)
+    before = streams.take()
+    for other in others:
+        if not any(other is one for one in left_alone):
+            deque(itertools.islice(other, steps), maxlen=0)
+    if streams.moved(before, streams.take()):
+        return ["what is zipped with a loop draws at random, and may not give the same again: put it inside, rv.loop(name, zip(...))"]
     if at:
         return ["what stands before a loop in a zip begins anew where the program was resumed: put the loop first"]
     return []

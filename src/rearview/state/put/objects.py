@@ -260,12 +260,15 @@ class Module(Kind):
 
 
 class Live(Kind):
-    """Something that is not kept: it stays what it is."""
+    """Something that is not kept: it stays what it is, but for what it runs over."""
 
     shared = True
 
     def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
-        return ()
+        return [(number, live.iterable) for number in payload[3:] if hasattr(live, "iterable")]
+
+    def early(self, payload: Any) -> Sequence[int]:
+        return payload[:3]  # type: ignore[no-any-return]
 
     def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
         if live is ABSENT and payload[2] == NONE:

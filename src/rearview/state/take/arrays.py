@@ -50,12 +50,12 @@ def take_array(walk: Walk, value: Any) -> Node:
             raise Uncapturable("an array whose fields are objects")
         items = walk.slots(value[index] for index in np.ndindex(value.shape))
         head = walk.slots((value.dtype, tuple(value.shape), tuple(value.strides), bool(value.flags.writeable)))
-        return ("npobjects", [*kind, *head, *items])
+        return ("npobjects", (*kind, *head, *items))
     buffer, start = _memory(walk, value)
     shape = tuple(value.shape)
     strides = tuple(value.strides) if value.size else (0,) * len(shape)  # of nothing, NumPy says one thing or another
     rest = walk.slots((value.dtype, shape, strides, address_of(value) - start, bool(value.flags.writeable)))
-    return ("nparray", [*kind, buffer, *rest])
+    return ("nparray", (*kind, buffer, *rest))
 
 
 def root_of(value: Any) -> Any:
@@ -110,14 +110,14 @@ def _take_memmap(walk: Walk, value: Any, mapped: Any) -> Node:
     place = address_of(value) - address_of(mapped) + mapped.offset
     parts = (str(mapped.filename), mapped.mode, value.dtype, tuple(value.shape), tuple(value.strides), place, bool(value.flags.writeable))
     kind = NONE if type(value) is _numpy().ndarray else walk.slot(type(value))
-    return ("npmemmap", [kind, NONE, *walk.slots(parts)])
+    return ("npmemmap", (kind, NONE, *walk.slots(parts)))
 
 
 def take_scalar(walk: Walk, value: Any) -> Node:
     """A single number with a NumPy type."""
     if value.dtype.hasobject:
         raise Uncapturable("a NumPy scalar that holds objects")
-    return ("npscalar", [walk.slot(type(value)), walk.slot(value.dtype), walk.slot(value.tobytes())])
+    return ("npscalar", (walk.slot(type(value)), walk.slot(value.dtype), walk.slot(value.tobytes())))
 
 
 def take_dtype(walk: Walk, value: Any) -> Node:

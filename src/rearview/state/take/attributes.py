@@ -13,6 +13,7 @@ from rearview.state.tree import NONE, NOTHING, Node
 DICT_OF = type.__dict__["__dict__"].__get__  # a class's own namespace, whatever its metaclass says
 
 UNSET = object()
+_of_object = object.__getattribute__
 
 
 def slot_members(kind: type) -> list[tuple[str, Any]]:
@@ -39,7 +40,7 @@ def own_dict(value: Any) -> dict[str, Any] | None:
     if type(value).__dictoffset__ == 0:
         return None
     try:
-        found = object.__getattribute__(value, "__dict__")
+        found = _of_object(value, "__dict__")
     except AttributeError:
         return None
     return found if isinstance(found, dict) else None
@@ -72,10 +73,10 @@ def take_attrs(leave: tuple[str, ...] = ()) -> Taker:
                 _, payload, values = shape
                 payload = payload.copy()
                 payload[2::2] = walk.slots(values(value))
-                return ("attrs", payload)
+                return ("attrs", tuple(payload))
         items = walk.without(list(value.items()), ".{}".format)
         head = walk.slot(leave) if left else NONE
-        return ("attrs", [head, *walk.slots([part for item in items if item[0] not in left for part in item])])
+        return ("attrs", (head, *walk.slots([part for item in items if item[0] not in left for part in item])))
 
     return take
 
@@ -104,6 +105,8 @@ def attributes(walk: Walk, value: Any, taker: Taker = _TAKE_ATTRS) -> list[int]:
     if members is None:
         members = walk.members[kind] = slot_members(kind)
     namespace = own_dict(value)
+    if not members and type(namespace) is dict and namespace is not value:  # most objects
+        return [walk.taken_now(namespace, taker)]
     if namespace is None:
         payload = [NONE]
     elif namespace is value or type(namespace) is not dict:

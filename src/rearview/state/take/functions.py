@@ -53,7 +53,7 @@ def take_made(walk: Walk, value: types.FunctionType) -> Node:
         value.__globals__.get("__name__"), code.co_qualname, code.co_firstlineno, digest,
         value.__name__, value.__qualname__, value.__module__, value.__defaults__, value.__kwdefaults__, value.__dict__ or None,
     )  # fmt: skip
-    return ("func", [*walk.slots(parts), *walk.slots(value.__closure__ or ())])
+    return ("func", (*walk.slots(parts), *walk.slots(value.__closure__ or ())))
 
 
 def take_cell(walk: Walk, value: types.CellType) -> Node:
@@ -61,8 +61,8 @@ def take_cell(walk: Walk, value: types.CellType) -> Node:
     try:
         content = value.cell_contents
     except ValueError:
-        return ("cell", [NOTHING])
-    return ("cell", [walk.slot(content)])
+        return ("cell", (NOTHING,))
+    return ("cell", (walk.slot(content),))
 
 
 def take_method(walk: Walk, value: types.MethodType) -> Node:
@@ -95,37 +95,37 @@ def take_weakref(walk: Walk, value: weakref.ref[Any]) -> Node:
     callback: Any = value.__callback__
     if callback is not None:
         raise Uncapturable("a weak reference that calls a function")
-    return ("weakref", [NOTHING if target is None else walk.slot(target)])
+    return ("weakref", (NOTHING if target is None else walk.slot(target),))
 
 
 def take_weakly(walk: Walk, value: Any) -> Node:
     """A dict that holds its keys or values weakly: what it holds now, in its order."""
-    return ("weakly", [walk.slot(type(value)), *walk.slots(part for pair in list(value.items()) for part in pair)])
+    return ("weakly", (walk.slot(type(value)), *walk.slots(part for pair in list(value.items()) for part in pair)))
 
 
 def take_weak_set(walk: Walk, value: weakref.WeakSet[Any]) -> Node:
     """A set that holds its elements weakly. Their order is that of their addresses and means nothing."""
-    return ("weakset", [walk.slot(type(value)), NONE, *walk.slots(list(value))])
+    return ("weakset", (walk.slot(type(value)), NONE, *walk.slots(list(value))))
 
 
 def take_random(walk: Walk, value: random.Random) -> Node:
     """Python's random generator, without drawing from it."""
     version, numbers, gauss = value.getstate()
     packed = array.array("I", numbers).tobytes()
-    return ("random", [walk.slot(type(value)), *walk.slots((version, packed, gauss)), *attributes(walk, value)])
+    return ("random", (walk.slot(type(value)), *walk.slots((version, packed, gauss)), *attributes(walk, value)))
 
 
 def take_file(walk: Walk, value: Any) -> Node:
     """An open file: what it is and where it stands. The file itself is not kept here."""
     if value.closed:
-        return ("file", [walk.slot(type(value)), *walk.slots((str(getattr(value, "name", "")), str(getattr(value, "mode", "")), None))])
+        return ("file", (walk.slot(type(value)), *walk.slots((str(getattr(value, "name", "")), str(getattr(value, "mode", "")), None))))
     name, mode = getattr(value, "name", None), getattr(value, "mode", None)
     if not isinstance(name, str) or name.startswith("<") or not isinstance(mode, str) or not value.seekable():
         raise Uncapturable("an open file that has no place to return to")
     if any(letter in mode for letter in "wax+"):
         value.flush()
     position = value.tell()
-    return ("file", [walk.slot(type(value)), *walk.slots((name, mode, position))])
+    return ("file", (walk.slot(type(value)), *walk.slots((name, mode, position))))
 
 
 _TAKERS: dict[type, Taker] = {

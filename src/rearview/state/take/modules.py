@@ -32,22 +32,22 @@ _TAKE_OPTIMIZER = take_attrs(OPTIMIZER_HOOKS)
 
 def take_module(walk: Walk, value: Any) -> Node:
     """A module: parameters, buffers, submodules, flags and plain attributes."""
-    return ("obj", [walk.slot(type(value)), *attributes(walk, value, _TAKE_MODULE)])
+    return ("obj", (walk.slot(type(value)), *attributes(walk, value, _TAKE_MODULE)))
 
 
 def take_compiled(walk: Walk, value: Any) -> Node:
     """A compiled module: what it wraps; the compiled code is made again by whoever needs it."""
-    return ("obj", [walk.slot(type(value)), *attributes(walk, value, _TAKE_COMPILED)])
+    return ("obj", (walk.slot(type(value)), *attributes(walk, value, _TAKE_COMPILED)))
 
 
 def take_optimizer(walk: Walk, value: Any) -> Node:
     """An optimizer: its groups, and what it keeps for each parameter."""
-    return ("obj", [walk.slot(type(value)), *attributes(walk, value, _TAKE_OPTIMIZER)])
+    return ("obj", (walk.slot(type(value)), *attributes(walk, value, _TAKE_OPTIMIZER)))
 
 
 def take_plain(walk: Walk, value: Any) -> Node:
     """An object of torch's own classes, or derived from one: GradScaler says it cannot be pickled in mid-iteration, and can."""
-    return ("obj", [walk.slot(type(value)), *attributes(walk, value)])
+    return ("obj", (walk.slot(type(value)), *attributes(walk, value)))
 
 
 def take_script(_walk: Walk, _value: Any) -> Node:

@@ -6,6 +6,7 @@ says about its copying (`__reduce_ex__`) otherwise. Classes, functions and modul
 
 from __future__ import annotations
 
+import _csv
 import copyreg
 import sys
 import threading
@@ -44,7 +45,7 @@ _OF_THE_LAUNCH = ("torch._C._distributed", "torch.distributed.distributed_c10d",
 _AT_WORK = ("threading.Thread", "multiprocessing.process.BaseProcess", "concurrent.futures._base.Executor", "subprocess.Popen")
 
 _LIVE_PACKAGES = frozenset(
-    ("tensorboard", "tensorboardX", "wandb", "mlflow", "comet_ml", "neptune", "clearml", "aim", "tqdm", "rich", "IPython", "ipykernel",
+    ("tensorboard", "tensorboardX", "wandb", "mlflow", "comet_ml", "neptune", "clearml", "aim", "rich", "IPython", "ipykernel",
      "matplotlib", "plotly", "bokeh", "altair", "visdom")
 )
 """Libraries whose objects show or send what happens; the training does not depend on them."""
@@ -63,7 +64,7 @@ _BUILT_IN: dict[type, str] = {
 
 def take_module(walk: Walk, value: types.ModuleType) -> Node:
     """A module, by its name."""
-    return ("module", [walk.slot(value.__name__)])
+    return ("module", (walk.slot(value.__name__),))
 
 
 def named(value: Any) -> tuple[str, str] | None:
@@ -110,7 +111,7 @@ def take_object(walk: Walk, value: Any) -> Node:
         working = at_work.get(kind)
         if working or (working is None and _at_work(walk, kind)):
             raise Uncapturable(f"it owns a {kind.__name__}")
-    return ("obj", [walk.slot(type(value)), *attributes(walk, value)])
+    return ("obj", (walk.slot(type(value)), *attributes(walk, value)))
 
 
 def _at_work(walk: Walk, kind: type) -> bool:
@@ -126,7 +127,7 @@ def take_state(walk: Walk, value: Any) -> Node:
     walk.keep.append(state)
     for name in dropped.names(value, [state]):
         walk.differs(value, dropped.WHY, f".{name}")
-    return ("getset", [walk.slot(type(value)), walk.slot(state)])
+    return ("getset", (walk.slot(type(value)), walk.slot(state)))
 
 
 def reduced(value: Any) -> str | tuple[Any, ...]:
@@ -147,7 +148,7 @@ def take_reduced(walk: Walk, value: Any) -> Node:
     """An object that is copied by a call, and perhaps a state put in afterwards."""
     answer = reduced(value)
     if isinstance(answer, str):
-        return ("ref", [walk.slot(_module_of(value, answer)), walk.slot(answer)])
+        return ("ref", (walk.slot(_module_of(value, answer)), walk.slot(answer)))
     if type(value).__module__.partition(".")[0] not in _OWN_PROTOCOLS:
         walk.pickled.append(walk.at)
     function, args, state, items, pairs, setter = [*answer, None, None, None, None][:6]
@@ -174,6 +175,20 @@ def _take_ours(walk: Walk, value: Any) -> Node:
     return ("live", walk.slots((type_name(value), "belongs to the process", None)))
 
 
+def _take_csv_writer(walk: Walk, value: Any) -> Node:
+    """A writer of rows: how it writes is fixed, and the file has a place of its own in the state."""
+    return ("live", walk.slots((type_name(value), "it writes into a file, and has no other state", None)))
+
+
+def _take_bar(walk: Walk, value: Any) -> Node:
+    """A progress bar: the live one stays, and counts on as its loop does. What it runs over is part of the state."""
+    within = getattr(value, "iterable", None)
+    if hasattr(type(within), "__next__") and not _is_ours(type(within)):  # where a loop is belongs to the checkpoint
+        raise Uncapturable("a progress bar around an iterator: how far that has come is not known")
+    walk.differs(value, "a progress bar, which is not kept: it shows what is done since")
+    return ("live", [*walk.slots((type_name(value), "a progress bar", None)), walk.slot(within)])
+
+
 def _take_lock(walk: Walk, value: Any) -> Node:
     """A lock that nobody holds: the live one stays, and where there is none any other will do."""
     if "unlocked" not in repr(value):
@@ -192,7 +207,8 @@ def _kept_live(why: str) -> Taker:
 def takers() -> dict[type, Taker]:
     """Who takes exactly these types."""
     locks: dict[type, Taker] = {type(threading.Lock()): _take_lock, type(threading.RLock()): _take_lock}
-    return {types.ModuleType: take_module, **locks, **{kind: _kept_live(why) for kind, why in _BUILT_IN.items()}}
+    others = {kind: _kept_live(why) for kind, why in _BUILT_IN.items()}
+    return {types.ModuleType: take_module, _csv.Writer: _take_csv_writer, **locks, **others}
 
 
 def decide(kind: type) -> Taker:
@@ -204,9 +220,10 @@ def decide(kind: type) -> Taker:
         if why is not None:
             return _kept_live(why)
     package = kind.__module__.partition(".")[0]
-    ours = package == _OURS and not kind.__module__.startswith(f"{_OURS}.testing")
-    if ours or kind.__module__.startswith(_OF_THE_LAUNCH):
+    if _is_ours(kind) or kind.__module__.startswith(_OF_THE_LAUNCH):
         return _take_ours
+    if package == "tqdm":
+        return _take_bar
     if package in _LIVE_PACKAGES or kind.__module__.startswith("torch.utils.tensorboard"):
         return _kept_live(f"an object of {package} reaches outside the program")
     if kind in copyreg.dispatch_table or kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
@@ -216,6 +233,11 @@ def decide(kind: type) -> Taker:
     if hasattr(kind, "__getnewargs_ex__") or hasattr(kind, "__getnewargs__") or not plain_layout(kind):
         return take_reduced
     return take_object
+
+
+def _is_ours(kind: type) -> bool:
+    module = kind.__module__
+    return module.partition(".")[0] == _OURS and not module.startswith(f"{_OURS}.testing")
 
 
 def _own(kind: type, name: str) -> bool:

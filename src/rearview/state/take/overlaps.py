@@ -31,7 +31,7 @@ def merge(walk: Walk) -> None:
         changed = list(payload)
         changed[at] = outer
         changed[_OFFSET_AT[kind]] = walk.slot(walk.nodes[payload[_OFFSET_AT[kind]]][1] + distance // size)
-        walk.nodes[number] = (kind, changed)
+        walk.nodes[number] = (kind, tuple(changed))
     _drop_unused(walk, inside)
 
 

@@ -95,13 +95,13 @@ def _mixed(items: Sequence[Any], kinds: set[type]) -> Column | None:
 
 def _write(walk: Walk, packed: Column) -> int:
     data = [walk.blob(part) for part in packed.data]
-    return walk.add(("column", [*walk.slots((packed.kind, packed.count)), *data, *(_write(walk, part) for part in packed.parts)]))
+    return walk.add(("column", (*walk.slots((packed.kind, packed.count)), *data, *(_write(walk, part) for part in packed.parts))))
 
 
 def packed_sequence(walk: Walk, container: str, items: Sequence[Any]) -> Node | None:
     """A long list or tuple as a column."""
     packed = column(items)
-    return None if packed is None else ("packed", [walk.slot(container), _write(walk, packed)])
+    return None if packed is None else ("packed", (walk.slot(container), _write(walk, packed)))
 
 
 def packed_dict(walk: Walk, head: tuple[int, int], items: Sequence[tuple[Any, Any]]) -> Node | None:
@@ -109,4 +109,4 @@ def packed_dict(walk: Walk, head: tuple[int, int], items: Sequence[tuple[Any, An
     if type(items[0][0]) not in _PLAIN and type(items[0][0]) is not tuple:
         return None
     parts = _columns(([key for key, _ in items], [value for _, value in items]), 0)
-    return None if parts is None else ("table", [*head, *(_write(walk, part) for part in parts)])
+    return None if parts is None else ("table", (*head, *(_write(walk, part) for part in parts)))

@@ -10,6 +10,7 @@ import array
 import collections
 import enum
 import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,7 @@ from rearview.state.tree import NONE, Node
 def extra(walk: Walk, value: Any) -> int:
     """The attributes of an object of a derived class, as a node that stands for no object of its own."""
     payload = attributes(walk, value)
-    return NONE if payload == [NONE] else walk.add(("extra", payload))
+    return NONE if payload == [NONE] else walk.add(("extra", tuple(payload)))
 
 
 def _class(walk: Walk, value: Any, plain: type) -> tuple[int, int]:
@@ -37,7 +38,7 @@ def take_list(walk: Walk, value: list[Any]) -> Node:
         packed = packed_sequence(walk, "list", items)
         if packed is not None:
             return packed
-    return ("list", [*_class(walk, value, list), *walk.slots(items)])
+    return ("list", (*_class(walk, value, list), *walk.slots(items)))
 
 
 def take_tuple(walk: Walk, value: tuple[Any, ...]) -> Node:
@@ -46,10 +47,10 @@ def take_tuple(walk: Walk, value: tuple[Any, ...]) -> Node:
         packed = packed_sequence(walk, "tuple", value)
         if packed is not None:
             return packed
-    return ("tuple", [*_class(walk, value, tuple), *walk.slots(tuple.__iter__(value))])
+    return ("tuple", (*_class(walk, value, tuple), *walk.slots(tuple.__iter__(value))))
 
 
-def _pairs(walk: Walk, value: Any, items: Callable[[Any], Any]) -> list[int]:
+def _pairs(walk: Walk, value: Any, items: Callable[[Any], Any]) -> tuple[int, ...]:
     return walk.slots([part for pair in walk.without(_items(value, items), "[{!r}]".format) for part in pair])
 
 
@@ -70,7 +71,7 @@ def take_plain_dict(walk: Walk, value: dict[Any, Any]) -> Node:
         parts = list(itertools.chain.from_iterable(value.items()))
     except RuntimeError:  # another thread changed it meanwhile
         return take_dict(walk, value)
-    return ("dict", [NONE, NONE, *walk.slots(parts)])
+    return ("dict", (NONE, NONE, *walk.slots(parts)))
 
 
 def take_dict(walk: Walk, value: dict[Any, Any]) -> Node:
@@ -78,13 +79,13 @@ def take_dict(walk: Walk, value: dict[Any, Any]) -> Node:
     items = collections.OrderedDict.items if isinstance(value, collections.OrderedDict) else dict.items
     if isinstance(value, collections.defaultdict):
         head = _class(walk, value, collections.defaultdict)
-        return ("defaultdict", [*head, walk.slot(value.default_factory), *_pairs(walk, value, items)])
+        return ("defaultdict", (*head, walk.slot(value.default_factory), *_pairs(walk, value, items)))
     head = _class(walk, value, dict)
     if len(value) >= PACK_FROM and items is dict.items:
         packed = packed_dict(walk, head, _items(value, items))
         if packed is not None:
             return packed
-    return ("dict", [*head, *_pairs(walk, value, items)])
+    return ("dict", (*head, *_pairs(walk, value, items)))
 
 
 def take_set(walk: Walk, value: set[Any]) -> Node:
@@ -99,7 +100,7 @@ def take_set(walk: Walk, value: set[Any]) -> Node:
         raise Uncapturable("it kept changing while it was read")
     if not exact:
         walk.differs(value, sets.UNLIKE)
-    return ("set", [*_class(walk, value, set), *walk.slots(items)])
+    return ("set", (*_class(walk, value, set), *walk.slots(items)))
 
 
 def take_frozenset(walk: Walk, value: frozenset[Any]) -> Node:
@@ -107,23 +108,23 @@ def take_frozenset(walk: Walk, value: frozenset[Any]) -> Node:
     items, exact = sets.frozen_recipe(value)
     if not exact:
         walk.differs(value, sets.UNLIKE)
-    return ("frozenset", [*_class(walk, value, frozenset), *walk.slots(items)])
+    return ("frozenset", (*_class(walk, value, frozenset), *walk.slots(items)))
 
 
 def take_deque(walk: Walk, value: collections.deque[Any]) -> Node:
     """A deque with its limit."""
     items = list(collections.deque.__iter__(value))
-    return ("deque", [*_class(walk, value, collections.deque), walk.slot(value.maxlen), *walk.slots(items)])
+    return ("deque", (*_class(walk, value, collections.deque), walk.slot(value.maxlen), *walk.slots(items)))
 
 
 def take_bytearray(walk: Walk, value: bytearray) -> Node:
     """Bytes that change."""
-    return ("bytearray", [*_class(walk, value, bytearray), walk.blob(bytes(memoryview(value)))])
+    return ("bytearray", (*_class(walk, value, bytearray), walk.blob(bytes(memoryview(value)))))
 
 
 def take_array(walk: Walk, value: array.array[Any]) -> Node:
     """An `array.array`."""
-    return ("pyarray", [*_class(walk, value, array.array), walk.slot(value.typecode), walk.blob(value.tobytes())])
+    return ("pyarray", (*_class(walk, value, array.array), walk.slot(value.typecode), walk.blob(value.tobytes())))
 
 
 def take_float(_walk: Walk, value: float) -> Node:
@@ -144,13 +145,13 @@ def take_range(walk: Walk, value: Any) -> Node:
 def take_enum(walk: Walk, value: enum.Enum) -> Node:
     """A member of an enum by its name; a combination of flags by its value."""
     name = value._name_ if value._name_ in type(value).__members__ else None
-    return ("enum", [walk.slot(type(value)), walk.slot(name), walk.slot(value._value_ if name is None else None)])
+    return ("enum", (walk.slot(type(value)), walk.slot(name), walk.slot(value._value_ if name is None else None)))
 
 
 def _take_value(plain: type) -> Taker:
     def take(walk: Walk, value: Any) -> Node:
         base = plain.__new__(plain, plain.__str__(value)) if plain is str else _plain_of(plain, value)
-        return ("value", [walk.slot(type(value)), walk.slot(base), extra(walk, value)])
+        return ("value", (walk.slot(type(value)), walk.slot(base), extra(walk, value)))
 
     return take
 
@@ -182,6 +183,12 @@ _TAKERS: dict[type, Taker] = {
     range: take_range,
     slice: take_range,
 }
+
+EMPTIES: dict[type, tuple[Node, Callable[[Any], bool]]] = {
+    dict: (("dict", (NONE, NONE)), operator.not_),
+    set: (("set", (NONE, NONE)), sets.untouched),
+}
+"""Containers without anything, and whether one is as one that was never filled: a set may have gaps in its table."""
 
 _DERIVED: tuple[tuple[type, Taker], ...] = (
     (enum.Enum, take_enum),

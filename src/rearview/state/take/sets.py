@@ -42,7 +42,7 @@ class _Filler:
 def recipe(value: Any) -> tuple[list[Any], bool]:
     """The elements of a set as `fill` takes them, and whether it will then be as it is: its order, and how it goes on."""
     if not value and type(value) is set:
-        return [], _untouched(value)
+        return [], untouched(value)
     items = list(set.__iter__(value))
     if not items or not all(map(_is_plain, items)):
         return items, bool(items) or _gaps(value) == 0
@@ -160,7 +160,7 @@ def _gaps(value: Any) -> int:
     return _number(value, _FILL) - len(value) if _readable() else 0
 
 
-def _untouched(empty: set[Any]) -> bool:
+def untouched(empty: set[Any]) -> bool:
     """Whether an empty set has no gaps. Every module has an empty set: what makes a reading of memory slow is left out here."""
     compare, at = _comparing(), object.__hash__(empty)
     if compare is None or not 0 < at < 1 << 60:  # bits of an address that is no multiple of sixteen come first

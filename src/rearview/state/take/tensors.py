@@ -22,6 +22,7 @@ REQUIRES_GRAD, HISTORY, CONJ, NEG, RETAINS_GRAD, UNKNOWN = 1, 2, 4, 8, 16, 32
 """Flags of a tensor. UNKNOWN: a test left out whether it requires a gradient."""
 
 _TAKE_ATTRS = take_attrs()
+_attributes = object.__getattribute__
 _COMPUTED = "how it was computed"
 """Comes back otherwise: as a value without any history."""
 
@@ -64,7 +65,8 @@ def storage_buffer(walk: Walk, tensor: Any) -> int:
     if walk.new_memory or buffer.constant_hint:
         buffer.constant_hint = not tensor.requires_grad and tensor.is_leaf and _is_parameter(tensor)
     if version is not None and not buffer.uncounted:
-        buffer.version = max(buffer.version or 0, version)
+        before = buffer.version
+        buffer.version = version if before is None or before < version else before
     return number
 
 
@@ -88,10 +90,9 @@ def layout(walk: Walk, tensor: Any) -> int:
 
 def _class_and_attributes(walk: Walk, tensor: Any) -> tuple[int, int]:
     kind = type(tensor)
-    torch = sys.modules["torch"]
-    attributes = object.__getattribute__(tensor, "__dict__")
+    attributes = _attributes(tensor, "__dict__")
     return (
-        NONE if kind is torch.Tensor else walk.slot(kind),
+        NONE if kind is sys.modules["torch"].Tensor else walk.slot(kind),
         walk.slot_as(attributes, _TAKE_ATTRS) if attributes else NONE,
     )
 
@@ -119,7 +120,7 @@ def take_tensor(walk: Walk, tensor: Any) -> Node:
     if tensor.is_meta:
         if flags & HISTORY:
             walk.differs(tensor, _COMPUTED)
-        return ("meta", [kind, layout(walk, tensor), walk.slot(flags), attributes])
+        return ("meta", (kind, layout(walk, tensor), walk.slot(flags), attributes))
     try:
         buffer = storage_buffer(walk, tensor)
     except (RuntimeError, NotImplementedError) as problem:
@@ -129,10 +130,8 @@ def take_tensor(walk: Walk, tensor: Any) -> Node:
         _look_at_history(walk, tensor)
         if kind != NONE or flags & (CONJ | NEG):
             walk.differs(tensor, _COMPUTED)
-    return (
-        "tensor",
-        [kind, layout(walk, tensor), buffer, walk.slot(flags), walk.slot(grad), attributes, walk.slot(tensor.storage_offset())],
-    )
+    held = NONE if grad is None else walk.slot(grad)
+    return ("tensor", (kind, layout(walk, tensor), buffer, walk.slot(flags), held, attributes, walk.slot(tensor.storage_offset())))
 
 
 def _look_at_history(walk: Walk, tensor: Any) -> None:
@@ -163,7 +162,7 @@ def _take_sparse(walk: Walk, tensor: Any) -> Node:
     coalesced = bool(tensor.layout is torch.sparse_coo and tensor.is_coalesced())
     grad = None if flags & HISTORY else tensor.grad
     head = [kind, walk.slot(name), walk.slot(flags), walk.slot(grad), attributes, walk.slot(coalesced)]
-    return ("sparse", [*head, walk.slot(tuple(tensor.size())), *walk.slots(parts)])
+    return ("sparse", (*head, walk.slot(tuple(tensor.size())), *walk.slots(parts)))
 
 
 def _take_quantized(walk: Walk, tensor: Any) -> Node:
@@ -175,14 +174,14 @@ def _take_quantized(walk: Walk, tensor: Any) -> Node:
     else:
         meaning = (tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points(), tensor.q_per_channel_axis())
     head = [kind, layout(walk, tensor), storage_buffer(walk, tensor), attributes, walk.slot(tensor.storage_offset())]
-    return ("quantized", [*head, walk.slot(scheme), *walk.slots(meaning)])
+    return ("quantized", (*head, walk.slot(scheme), *walk.slots(meaning)))
 
 
 def take_lazy(walk: Walk, tensor: Any) -> Node:
     """A parameter that has no shape yet."""
     kind, attributes = _class_and_attributes(walk, tensor)
     dtype = str(tensor.dtype).removeprefix("torch.")
-    return ("lazy", [kind, *walk.slots((dtype, str(tensor.device), bool(tensor.requires_grad))), attributes])
+    return ("lazy", (kind, *walk.slots((dtype, str(tensor.device), bool(tensor.requires_grad))), attributes))
 
 
 def take_generator(walk: Walk, value: Any) -> Node:
@@ -195,7 +194,7 @@ def take_storage(walk: Walk, value: Any) -> Node:
     """A storage that the program holds by itself."""
     torch = sys.modules["torch"]
     flat = torch.empty(0, dtype=torch.uint8, device=value.device).set_(value)
-    return ("storage", [storage_buffer(walk, flat), walk.slot(str(value.device))])
+    return ("storage", (storage_buffer(walk, flat), walk.slot(str(value.device))))
 
 
 def _take_small(name: str) -> Taker:

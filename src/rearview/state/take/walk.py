@@ -105,8 +105,11 @@ class Walk:
             self.takers.update(family.takers())
         for adapter in self.adapters:  # they know better, also about types that a family names
             self.takers.update({kind: _taker_of(adapter) for kind in self.takers if adapter.fits(kind)})
-        self.empty_dict: Node | None = None if omit or any(adapter.fits(dict) for adapter in self.adapters) else ("dict", [NONE, NONE])
-        """Most modules have several of these: they need no walk."""
+        self.empties: dict[type, tuple[Node, Callable[[Any], bool]]] = {}
+        """How containers are taken that hold nothing, if they say yes to a question: most modules have several, which need no walk."""
+        for family in [] if omit else self.families:
+            found = getattr(family, "EMPTIES", {}).items()
+            self.empties |= {kind: one for kind, one in found if not any(adapter.fits(kind) for adapter in self.adapters)}
         self.interned: dict[type, dict[Any, int]] = {
             type(None): {None: 0}, bool: {True: 1, False: 2}, type(Ellipsis): {Ellipsis: 3}, type(NotImplemented): {NotImplemented: 4},
             int: {}, str: {}, bytes: {},
@@ -124,7 +127,7 @@ class Walk:
         number = self.memo.get(identity(value))
         return self._meet(value, kind) if number is None else number
 
-    def slots(self, values: Iterable[Any]) -> list[int]:
+    def slots(self, values: Iterable[Any]) -> tuple[int, ...]:
         """The numbers of several values."""
         interned, memo, numbers = self.interned, self.memo, []
         for value in values:
@@ -139,7 +142,7 @@ class Walk:
                 if number is None:
                     number = self._meet(value, kind)
             numbers.append(number)
-        return numbers
+        return tuple(numbers)
 
     def _atom(self, value: Any, kind: type, table: dict[Any, int]) -> int:
         if kind is int:
@@ -148,13 +151,17 @@ class Walk:
             node = ("str", value) if kind is str else ("bytes", value)
         else:
             data = value.encode("utf-8", "surrogatepass") if kind is str else value
-            node = ("text", [self.slot(kind.__name__), self.blob(data)])
+            node = ("text", (self.slot(kind.__name__), self.blob(data)))
         table[value] = number = self.add(node)
         return number
 
     def _meet(self, value: Any, kind: type) -> int:
-        if kind is dict and not value and self.empty_dict is not None:
-            self.memo[identity(value)] = number = self.add(self.empty_dict)
+        empty = self.empties.get(kind)
+        if empty is not None and not value and empty[1](value):
+            nodes = self.nodes
+            self.memo[identity(value)] = number = len(nodes)
+            nodes.append(empty[0])
+            self.parents.append(self.at)
             self.keep.append(value)
             return number
         taker = self.takers.get(kind)
@@ -228,20 +235,26 @@ class Walk:
             number = self.buffer_nodes[key] = self.add(("small", ctypes.string_at(address, nbytes) if nbytes else b""))
             self.keep.append(owner)  # its address stays its own during the walk
             return number, None
-        number = self.buffer(key, nbytes, owner, address, storage=storage)
-        return number, self.buffers[-1]
+        return self._new_buffer(key, nbytes, owner, address, storage, private=False)
 
     def buffer(
         self, key: Hashable, nbytes: int, owner: object, address: int, *, storage: Any = None, private: bool = False
     ) -> int:
         """The node of an allocation, the same one for the same key."""
         number = self.buffer_nodes.get(key)
-        if number is None:
-            number = self.add(("buffer", len(self.buffers)))
-            self.buffer_nodes[key] = number
-            self.buffers.append(LiveBuffer(key, nbytes, owner, address, self.places, number, storage, private))
-            self.tree.buffers.append(nbytes)
-        return number
+        return self._new_buffer(key, nbytes, owner, address, storage, private)[0] if number is None else number
+
+    def _new_buffer(
+        self, key: Hashable, nbytes: int, owner: object, address: int, storage: Any, private: bool
+    ) -> tuple[int, LiveBuffer]:
+        buffers, nodes = self.buffers, self.nodes
+        self.buffer_nodes[key] = number = len(nodes)
+        nodes.append(("buffer", len(buffers)))
+        self.parents.append(self.at)
+        buffer = LiveBuffer(key, nbytes, owner, address, self.places, number, storage, private)
+        buffers.append(buffer)
+        self.tree.buffers.append(nbytes)
+        return number, buffer
 
     # Walking
 
@@ -260,7 +273,7 @@ class Walk:
         if isinstance(value, Lost):
             kind = type_name(value.value)
             self.missing.append(Missing(root_text(key), kind, value.why))
-            self.tree.roots[key] = self.add(("live", [self.slot(kind), self.slot(value.why), NONE]))
+            self.tree.roots[key] = self.add(("live", (self.slot(kind), self.slot(value.why), NONE)))
         else:
             self.tree.roots[key] = self.slot(value) if taker is None else self.slot_as(value, taker)
         self.drain()
@@ -284,7 +297,7 @@ class Walk:
     def left_live(self, number: int, value: object, why: str) -> Node:
         """The node of an object that is not kept."""
         self.missing.append(Missing(self.where(number), type_name(value), why))
-        return ("live", [self.slot(type_name(value)), self.slot(why), NONE])
+        return ("live", (self.slot(type_name(value)), self.slot(why), NONE))
 
     def differs(self, value: object, why: str, name: str = "") -> None:
         """What is being taken will come back otherwise than it is."""
@@ -311,6 +324,6 @@ def _taker_of(adapter: Adapter) -> Taker:
     def take(walk: Walk, value: Any) -> Node:
         state = adapter.take(value)
         walk.keep.append(state)
-        return ("adapted", [walk.slot(adapter.name), walk.slot(type(value)), walk.slot(state)])
+        return ("adapted", (walk.slot(adapter.name), walk.slot(type(value)), walk.slot(state)))
 
     return take

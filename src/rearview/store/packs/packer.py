@@ -9,7 +9,6 @@ manifest: gc keeps its hands off what a checkpoint in the making relies on.
 from __future__ import annotations
 
 import errno
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,9 +35,6 @@ class Written:
     new_bytes: int
     """Of chunks that the store did not have."""
     packs: tuple[str, ...]
-    seconds: float
-    cpu_s: float
-    """Of the calling thread, in `add` and `finish`."""
 
 
 class Packer:
@@ -60,11 +56,9 @@ class Packer:
         self._held: dict[str, bool] = {}
         """Packs this checkpoint relies on, looked at since the lease was taken."""
         self._given_up = False
-        self._seconds = self._cpu_s = 0.0
 
     def add(self, view: memoryview, constant: bool = False) -> list[ChunkRef]:
         """Hash a buffer in chunks; those the store does not have are remembered. The memory must stay as it is until `finish`."""
-        began, began_cpu = time.perf_counter(), time.thread_time()
         self._take_lease()
         flat = view if view.ndim == 1 and view.format == "B" else view.cast("B")
         address = direct.address_of(flat)
@@ -76,8 +70,6 @@ class Packer:
             refs.append(ChunkRef(name, part.nbytes))
             if not self._has(name):
                 self._pieces[constant][name] = Piece(name, part, address + start if address else 0)
-        self._seconds += time.perf_counter() - began
-        self._cpu_s += time.thread_time() - began_cpu
         return refs
 
     def missing(self, refs: Iterable[ChunkRef]) -> list[ChunkRef]:
@@ -105,7 +97,6 @@ class Packer:
 
     def finish(self) -> Written:
         """Write what is new and wait for the disk. After an error nothing of it is there."""
-        began, began_cpu = time.perf_counter(), time.thread_time()
         plans = [
             pack
             for constant in (True, False)
@@ -116,9 +107,7 @@ class Packer:
         for found in published:
             self.known.add(found)
         self._pieces = {False: {}, True: {}}
-        self._seconds += time.perf_counter() - began
-        self._cpu_s += time.thread_time() - began_cpu
-        return Written(new_bytes, tuple(found.pack for found in published), self._seconds, self._cpu_s)
+        return Written(new_bytes, tuple(found.pack for found in published))
 
     def _write(self, plans: list[PackPlan]) -> list[PackIndex]:
         """Each pack into a temporary file; names only when all of them are on the disk: a full disk leaves nothing behind."""

@@ -1,0 +1,80 @@
+"""What the digests of one state were made of, for the next one: most of a program is told the same way at every checkpoint.
+
+Holds plain nodes and text, no object of the program. Nothing is taken for unchanged: the nodes themselves are compared, and what memory
+holds is asked anew. Bounded: a state of very many nodes is not remembered.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rearview.state.tree import Node, RootKey
+
+MOST_NODES = 50_000
+"""Of a state that is remembered: some 20 MB."""
+_MOST_OTHERS = 1000
+"""So many nodes are others, and the numbers have shifted: what follows is not looked at."""
+_BLOCK = 64
+_NUMBERS = ("float", "complex")
+"""Of these two may be equal and not the same: 0.0 and -0.0."""
+
+Owned = Mapping[int, tuple[bytes, int]]
+"""Nodes that a root has: its name, and their number there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One root as it was hashed."""
+
+    number: int
+    texts: list[bytes]
+    """What was hashed, without what memory counts with: that stands between two of these."""
+    memory: list[int]
+    """The nodes of that memory."""
+    owns: Owned
+    """What the root reached first."""
+    reached: frozenset[int]
+    """All nodes that the texts depend on."""
+    referred: Owned
+    """Those of them that other roots had."""
+
+    def holds(self, number: int, others: set[int], end: int, owned: Owned) -> bool:
+        """Whether the same would be told now: of the same nodes, as far as others do not have them."""
+        if self.number != number or not others.isdisjoint(self.reached) or max(self.reached) >= end:
+            return False
+        return {node: owned[node] for node in owned.keys() & self.reached} == self.referred
+
+
+@dataclass(slots=True)
+class Before:
+    """The state before, by root."""
+
+    nodes: Sequence[Node] = ()
+    roots: dict[RootKey, Told] = field(default_factory=dict)
+
+    def others(self, nodes: Sequence[Node]) -> tuple[set[int], int]:
+        """Which nodes are not what they were, and up to where that was looked at. Small memory may hold something else."""
+        before = self.nodes
+        found: set[int] = set()
+        end = min(len(before), len(nodes))
+        for start in range(0, end, _BLOCK):
+            stop = min(start + _BLOCK, end)
+            if nodes[start:stop] != before[start:stop]:
+                found.update(at for at in range(start, stop) if not _is_same(nodes[at], before[at]))
+                if len(found) > _MOST_OTHERS:
+                    return found, stop
+        found.update(at for at in range(end) if before[at][0] in _NUMBERS and not _is_same(nodes[at], before[at]))
+        return found, end
+
+
+def _is_same(node: Node, before: Node) -> bool:
+    (kind, value), (kind_before, value_before) = node, before
+    if kind != kind_before or kind == "small":
+        return kind == kind_before
+    return _bits(value) == _bits(value_before) if kind in _NUMBERS else bool(value == value_before)
+
+
+def _bits(value: complex) -> bytes:
+    return struct.pack("<dd", value.real, value.imag)
