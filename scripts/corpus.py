@@ -164,7 +164,7 @@ class End:
         waiting = [] if key is None else [(self.tree.roots[key], "")]
         for number, path in waiting:
             kind, payload = self.tree.nodes[number]
-            if not isinstance(payload, list):
+            if not isinstance(payload, tuple):
                 found[path] = self.buffers[payload] if kind == "buffer" else f"{kind} {payload!r}"
             elif number not in seen:
                 seen.add(number)

@@ -5,6 +5,7 @@ Counts for `make long` come from REARVIEW_TEST_* variables; what a test counted 
 
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib.util
 import os
@@ -18,6 +19,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from tests.forked import Nursery
 from tests.warm import Warm
 
 HERE = Path(__file__).resolve().parent
@@ -151,6 +153,16 @@ def run_program(
 def warm() -> Warm:
     """The process that has imported the command."""
     return Warm([sys.executable], environment(None))
+
+
+@functools.cache
+def plain() -> Nursery | None:
+    """Forks programs that need no library but rearview."""
+    if not hasattr(os, "fork"):
+        return None
+    made = Nursery(environment({"OMP_NUM_THREADS": "1", "REARVIEW_QUIET": "1"}))
+    atexit.register(made.close)
+    return made
 
 
 def run_command(

@@ -40,16 +40,19 @@ class Warm:
         return not any(name.startswith(_NOT_OURS) for name in env or ())
 
     def run(
-        self, words: Sequence[str], cwd: Path, environ: Mapping[str, str], stdin: str | None, timeout: float
+        self, words: Sequence[str], cwd: Path, environ: Mapping[str, str], stdin: str | None, timeout: float, *, joined: bool = False
     ) -> subprocess.CompletedProcess[str]:
-        """What `subprocess.run` gives for `python -m rearview WORDS`."""
+        """What `subprocess.run` gives for `python -m rearview WORDS`; `joined`: all that it prints is in `stdout`."""
         server = self._started()
         names = {name: Path(self._folder.name, name) for name in ("stdin", "stdout", "stderr")}
+        for name in ("stdout", "stderr"):
+            names[name].write_bytes(b"")
         if stdin is None:
             names["stdin"] = Path(os.devnull)
         else:
             names["stdin"].write_text(stdin, encoding="utf-8", errors="surrogateescape")
-        request = {"words": list(words), "cwd": str(cwd), "env": dict(environ), **{name: str(path) for name, path in names.items()}}
+        given = {**names, "stderr": names["stdout" if joined else "stderr"]}
+        request = {"words": list(words), "cwd": str(cwd), "env": dict(environ), **{name: str(path) for name, path in given.items()}}
         assert server.stdin is not None
         assert server.stdout is not None
         server.stdin.write(json.dumps(request).encode() + b"\n")
@@ -86,6 +89,9 @@ class Warm:
 
 
 def _serve() -> None:
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+    import tests.forked  # noqa: F401
+
     sys.path.pop(0)
     import duckdb  # noqa: F401
     import rich.console
@@ -115,13 +121,14 @@ def _be(request: dict[str, Any]) -> None:
         os.environ.clear()
         os.environ.update(request["env"])
         for number, name in enumerate(("stdin", "stdout", "stderr")):
-            handle = os.open(request[name], os.O_RDONLY if not number else os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            handle = os.open(request[name], os.O_RDONLY if not number else os.O_WRONLY | os.O_APPEND)
             os.dup2(handle, number)
             os.close(handle)
         sys.stdin = io.TextIOWrapper(open(0, "rb", closefd=False), encoding="utf-8")  # noqa: SIM115
         sys.stdout = io.TextIOWrapper(open(1, "wb", closefd=False), encoding="utf-8")  # noqa: SIM115
         sys.stderr = io.TextIOWrapper(open(2, "wb", 0, closefd=False), encoding="utf-8", errors="backslashreplace", write_through=True)  # noqa: SIM115
         time.tzset()
+        _fork_workers(os.environ.pop("REARVIEW_TEST_NURSERY", None))
         code = _command(request["words"])
     except SystemExit as ending:
         code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
@@ -136,6 +143,15 @@ def _be(request: dict[str, Any]) -> None:
             sys.stdout.flush()
         finally:
             os._exit(code)
+
+
+def _fork_workers(address: str | None) -> None:
+    """The workers of a replay are forked from a nursery."""
+    if address is not None:
+        from rearview.replay import pool
+        from tests.forked import Forking
+
+        pool.subprocess = Forking(address)  # type: ignore[assignment]
 
 
 def _command(words: list[str]) -> int:

@@ -14,6 +14,8 @@ from tests.docs.theatre import Play
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCUMENTS = documents.documents(ROOT)
+FIRST = (ROOT / "README.md", ROOT / "docs" / "tutorial.md")
+"""What a new user types: everything is really started. In all other documents programs are forked where that makes no difference."""
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(#[^)\s]*)?\)|!\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -26,7 +28,7 @@ def test_every_block_of_a_document_works(path: Path, tmp_path: Path, tally: Call
     blocks = documents.blocks_of(path.read_text(encoding="utf-8"))
     if any("import torch" in block.text for block in blocks) and importlib.util.find_spec("torch") is None:
         pytest.skip("the document uses torch, which is not installed")
-    play = Play(tmp_path / "home")
+    play = Play(tmp_path / "home", cold=path in FIRST)
     for block in blocks:
         play.perform(block)
     for what, count in play.done.items():

@@ -4,22 +4,42 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tomllib
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
+from tests.conftest import plain, warm
 from tests.docs import documents, transcript
+from tests.forked import ADDRESS, takes
+from tests.integration.resume.training import with_torch
 
 SOURCE = Path(__file__).resolve().parent.parent.parent / "src"
+
+
+_WORD = r"""(?:[\w./:,=@%+-]|(?<=\w)~|"[^"$`\\!]*"|'[^']*')+"""
+_SIMPLE = re.compile(rf"(?:[A-Z_]+=[\w./:-]* +)*(?:rearview|python)(?: +{_WORD})* *")
+
+
+def simple(text: str) -> tuple[dict[str, str], list[str]] | None:
+    """Variables and words of a line that is one command of ours, with nothing in it that a shell does more with than to split it."""
+    if not _SIMPLE.fullmatch(text):
+        return None
+    words = shlex.split(text)
+    first = next(number for number, word in enumerate(words) if "=" not in word)
+    return dict(word.split("=", 1) for word in words[:first]), words[first:]
 
 
 class Play:
     """The state a reader's terminal keeps between commands: the folder, the variables, the files."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, cold: bool = True) -> None:
         self.home = home
+        self.cold = cold
         self.project = home / "project"
         self.cwd = self.project
         self.done: Counter[str] = Counter()
@@ -83,6 +103,27 @@ class Play:
 
     def shell(self, text: str) -> tuple[int, str]:
         """Run one line as a terminal would: what it does to folder and variables holds for the next one."""
+        words = None if self.cold else simple(text)
+        answer = None if words is None else self.forked({**self.environ, **words[0]}, *words[1])
+        if answer is None:
+            return self.started(text)
+        return answer.returncode if answer.returncode >= 0 else 128 - answer.returncode, answer.stdout
+
+    def forked(self, environ: Mapping[str, str], program: str, *words: str) -> subprocess.CompletedProcess[str] | None:
+        """A command or a script in a child of a process that has imported what it imports; None if it has to be started."""
+        nursery = plain()
+        if nursery is None or not takes(environ):
+            return None
+        if program == "rearview":
+            return warm().run(words, self.cwd, {**environ, ADDRESS: nursery.address}, None, 300, joined=True)
+        if not words or not (self.cwd / words[0]).is_file():
+            return None
+        if "import torch" in (self.cwd / words[0]).read_text(encoding="utf-8"):
+            nursery = with_torch()
+        return nursery.execute(words, environ, self.cwd, joined=True)
+
+    def started(self, text: str) -> tuple[int, str]:
+        """The same with a shell."""
         after = self.home / "after"
         line = f'{text}\ncode=$?; {{ pwd; env -0; }} > "{after}"; exit $code'
         answer = subprocess.run(

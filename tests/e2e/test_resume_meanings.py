@@ -221,3 +221,43 @@ def test_a_cache_that_cannot_be_filled_again_is_named_before(project: Path, cli:
     both(project, cli, CACHES.replace("before(1) + random.random()", "before(epoch) + random.random()").replace("(None)", "(9)"))
     lacks = json.loads(cli("resume", "--dry-run", "--json", check=True).stdout)["lacks"]
     assert [one.split(" ")[0] for one in lacks] == ["Table.row", "before"]
+
+
+TWO_BLOCKS = """
+import os, random
+import rearview as rv
+
+random.seed(0)
+total = 0.0
+
+def f(x):
+    return x + 1
+
+with rv.checkpointing():
+    for epoch in rv.loop("before", range(3)):
+        total = f(total) + random.random()
+        if epoch == 1:
+            def f(x):
+                return x * 2 + 0.5
+
+class Between:
+    more = 3
+
+with rv.checkpointing():
+    for epoch in rv.loop("after", range(4)):
+        total = f(total) + random.random() + Between.more
+        if epoch == 2 and os.environ.get("DIE"):
+            os._exit(9)
+print(total)
+"""
+
+
+def test_a_function_made_in_loops_whose_states_are_gone(project: Path, cli: RunsProgram) -> None:
+    (project / "train.py").write_text(TWO_BLOCKS)
+    expected = cli("run", "train.py", check=True).stdout
+    assert cli("run", "train.py", env={"REARVIEW_EVERY": "1", "DIE": "1"}).returncode == 9
+    gone = [path for path in (project / ".rearview").rglob("*-iteration.json") if json.loads(path.read_text())["path"][0][0] == "before"]
+    assert gone
+    for path in gone:
+        path.unlink()
+    assert cli("resume", "--yes", check=True).stdout == expected

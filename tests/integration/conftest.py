@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.integration.resume.training import Nursery
+from tests.integration.resume.training import Nursery, with_torch
 
 
 @pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
-    """Runs programs, one at a time, without importing torch each time."""
-    made = Nursery()
-    yield made
-    made.close()
+def nursery() -> Nursery:
+    """Runs programs without importing torch each time."""
+    return with_torch()

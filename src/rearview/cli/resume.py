@@ -152,7 +152,7 @@ class _Resume:
             environment=_environment(known, self._interpreter, self._environ),
             variables=said,
             hash_seed=_hash_seed(store, known, prospect.point),
-            place=_in_words(store, prospect.point) if prospect.point else "",
+            place=prospect.point.place if prospect.point else "",
         )  # fmt: skip
 
     def start(self, run: RunInfo) -> int:
@@ -232,20 +232,10 @@ def _is_at(point: restore_points.RestorePoint, info: CheckpointInfo) -> bool:
     return (point.attempt, point.number, point.part) == (info.attempt, info.number, info.boundary)
 
 
-def _in_words(store: Store, point: restore_points.RestorePoint) -> str:
-    """Where a program will go on; of several loops that are called alike, in which: `after epoch[2]=3`."""
-    from rearview.catalog import checkpoints
-
-    info = next((one for one in checkpoints.of_run(store, point.run) if _is_at(point, one)), None)
-    told = info.told if info is not None else frozenset()
-    path = [[f"{loop}[{nth + 1}]" if k in told else loop, nth, *rest] for k, (loop, nth, *rest) in enumerate(point.first.path)]
-    return restore_points.in_words(point.part, path)
-
-
 def _older(store: Store, known: Past, points: list[restore_points.RestorePoint]) -> str:
     every, _ = restore_points.of_run(store, known.run)
     older = [point for point in every if point.wall < points[0].wall] if points else []
-    return f"; the next older one is {_in_words(store, older[0])}: choose it with --at" if older else "; there is no older one"
+    return f"; the next older one is {older[0].place}: choose it with --at" if older else "; there is no older one"
 
 
 def _environment(known: Past, interpreter: str, environ: Mapping[str, str]) -> list[str]:

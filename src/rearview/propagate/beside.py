@@ -17,15 +17,15 @@ _AGAIN = (ast.For, ast.AsyncFor, ast.While, ast.FunctionDef, ast.AsyncFunctionDe
 """What is in these may run again: what is behind a statement comes before its next time."""
 
 
-def left_behind(matching: Matching, group: list[Node], travelling: Collection[Node]) -> list[str]:
-    """What is doubtful about a statement that is placed without what was written next to it."""
+def left_behind(matching: Matching, group: list[Node], travelling: Collection[Node]) -> dict[int, str]:
+    """What is doubtful about a statement that is placed without what was written next to it, by the line of that."""
     stay = [one for one in _next_to(matching, group) if one not in travelling]
     if not stay:
-        return []
+        return {}
     matching.new.need_all()  # functions that it calls read something, too
     companions = Companions(matching.new.tree, matching.new.calls)
     reads = companions.reads(one.syntax for one in [*group, *travelling])
-    found = []
+    found = {}
     for one in stay:
         changes = companions.changes([one.syntax])
         if one.index > group[-1].index:  # what it does that cannot be seen belongs to the program, if anything
@@ -33,7 +33,7 @@ def left_behind(matching: Matching, group: list[Node], travelling: Collection[No
         what = concerns(changes, reads)
         if what is not None:
             text, changed = one.file.lines[one.line - 1].strip(), f"`{what}`" if what else "what it reads"
-            found.append(f"line {one.line} of the new version, `{text}`, may change {changed}, and is not there")
+            found[one.line] = f"line {one.line} of the new version, `{text}`, may change {changed}, and is not there"
     return found
 
 

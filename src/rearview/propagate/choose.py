@@ -80,14 +80,48 @@ def _by_layout(spot: Spot, group: list[Node]) -> int | None:
 
 
 def not_yet(spot: Spot, name: str) -> bool:
-    """Whether a variable of the function around a place gets its value only behind it."""
+    """Whether a variable of the function around a place gets its value only behind it, this time and every time."""
+    loops = {one for one in [spot.owner, *spot.owner.above()] if one.kind in ("For", "While")}
+    return _only_behind(spot, name) and not any(above in loops for one in _makers(spot, name) for above in [one, *one.above()])
+
+
+def stale(spot: Spot, group: list[Node], new: str, old: str) -> bool:
+    """Whether a variable that gets its value before the statement, each time of its loop, gets it only behind the place in the old version.
+
+    There it would still have the value of the time before.
+    """
+    above = [one for one in group[0].above() if one.function is group[0].function]
+    loop = next((one for one in above if one.kind in ("For", "While")), None)
+    if loop is None or not _only_behind(spot, old):
+        return False
+    return any(one.line < group[0].line and new in one.head and new in _makes(one) for one in loop.below())
+
+
+def _only_behind(spot: Spot, name: str) -> bool:
+    makers = _makers(spot, name)
+    place = _begin(spot.siblings[spot.index]) if spot.index < len(spot.siblings) else (spot.line, 0)
+    return bool(makers) and all(_begin(one) >= place for one in makers)
+
+
+def _begin(node: Node) -> tuple[int, int]:
+    """The line and column where a statement begins: several may stand on one line."""
+    return node.line, getattr(node.syntax, "col_offset", 0)
+
+
+def _makers(spot: Spot, name: str) -> list[Node]:
+    """The statements that bind a variable of the function around a place; none if it is a parameter."""
     home = spot.owner if spot.owner.owner is None else (spot.siblings[0] if spot.siblings else spot.owner).function
     if name in parameters(home.syntax):
-        return False
-    makers = [one for one in home.below() if name in one.head and one.function is home and name in _makes(one)]
-    loops = {one for one in [spot.owner, *spot.owner.above()] if one.kind in ("For", "While")}
-    again = any(above in loops for one in makers for above in [one, *one.above()])
-    return bool(makers) and not again and all(one.line >= spot.line for one in makers)
+        return []
+    return [one for one in home.below() if name in one.head and one.function is home and name in _makes(one)]
+
+
+def wait_for(spot: Spot, names: list[str]) -> bool:
+    """Set the index of a place behind the last of the statements there that give some variables their values, if one does."""
+    last = max((k for k in range(spot.index, spot.high) if not _makes(spot.siblings[k]).isdisjoint(names)), default=None)
+    if last is not None:
+        spot.index = last + 1
+    return last is not None
 
 
 def _makes(node: Node) -> set[str]:

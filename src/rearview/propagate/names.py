@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from rearview.instrument.scopes import bound
 from rearview.propagate.match import Matching
-from rearview.propagate.telling import passes_on, prints, voice
+from rearview.propagate.telling import passes_on, prints, tells, voice
 from rearview.propagate.tree import File, Node, head_of
 
 _BUILTIN = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__spec__", "__builtins__", "__class__"}
@@ -134,6 +134,16 @@ class Names:
                 near.append((abs(one.line - node.line), str(voice(other.syntax))))
         return min(near)[1] if near else None
 
+    def told(self, name: str, node: Node) -> str | None:
+        """What the old version tells where the new one tells a variable under the same label: in the nearest such pair of its function."""
+        near: list[tuple[int, str]] = []
+        for one, other in self._matching.old_of.items():
+            if one.function is node.function and not one.blocks and name in one.words and tells(one) and tells(other):
+                pairs = {theirs for mine, theirs, _ in _side_by_side(one.syntax, other.syntax) if mine == name}
+                if len(pairs) == 1 and _label(one.syntax) and _label(one.syntax) == _label(other.syntax):
+                    near.append((abs(one.line - node.line), pairs.pop()))
+        return min(near)[1] if near else None
+
     def _builtin(self, name: str) -> str | None:
         """The builtin that a function of the new version passes everything on to."""
         functions = [one for one in _functions(self._matching.new) if one.name == name]
@@ -163,6 +173,11 @@ class Names:
                     if binds:
                         defined[theirs] += alike
         return votes, defined
+
+
+def _label(statement: ast.AST) -> list[str]:
+    """The text that a statement tells with its values."""
+    return [one.value for one in ast.walk(statement) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
 
 
 def _functions(file: File) -> list[ast.FunctionDef]:

@@ -38,7 +38,8 @@ class Needs:
     missing: str | None = None
     """A name that has no counterpart and cannot travel."""
     stand_in: tuple[str, str] | None = None
-    """A builtin that it calls, and a function of the old version that passes everything on to it."""
+    """A name, and another of the old version that may stand for it: a function that passes everything on to the builtin that it calls, or
+    a variable that is told under the same label."""
     names: set[str] = field(default_factory=set)
     """Names that travel."""
 
@@ -68,6 +69,7 @@ class Finding:
             elif meaning.name == name and (other := self._stand_in(name)) is not None:
                 found.stand_in = name, other
             if meaning.name is not None:
+                found.stand_in = found.stand_in or (self._otherwise_told(name, meaning.name) if said is None else None)
                 if meaning.name != name:
                     found.renamed[name] = meaning.name
                 if not meaning.sure:
@@ -96,6 +98,11 @@ class Finding:
         found.module.sort(key=lambda one: (not isinstance(one.syntax, ast.Import | ast.ImportFrom), one.line))
         found.temporaries.sort(key=lambda one: one.line)
         return found
+
+    def _otherwise_told(self, name: str, meant: str) -> tuple[str, str] | None:
+        """A variable that the old version tells under the label of this one, where definitions and uses say that it is another."""
+        label = self._names.told(name, self._group[0])
+        return None if label is None or label == meant else (name, label)
 
     def _loggers(self, name: str) -> list[str]:
         """What the old version logs by, for a logger that it does not have."""

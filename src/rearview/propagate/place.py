@@ -17,7 +17,7 @@ from rearview.instrument.scopes import bound_by, read
 from rearview.propagate.apart import apart
 from rearview.propagate.beside import left_behind
 from rearview.propagate.certain import reasons
-from rearview.propagate.choose import choose, not_yet
+from rearview.propagate.choose import choose, not_yet, stale, wait_for
 from rearview.propagate.hidden import LeftOut
 from rearview.propagate.match import Matching
 from rearview.propagate.names import Names
@@ -144,24 +144,46 @@ class _Placing:
         if needs.stand_in is not None:
             name, other = needs.stand_in
             return Refused(f"this version has `{other}` for `{name}`: which of them is meant is not known", (spot.line,))
-        lost = self._lost_attribute()
-        if lost:
-            return Refused(f"this version has no `{lost}`", (spot.line,))
-        reads = {needs.renamed.get(name, name) for name in read([node.syntax for node in self._group]) - needs.names}
+        attribute = self._lost_attribute()
+        if attribute:
+            return Refused(f"this version has no `{attribute}`", (spot.line,))
+        reads = {old for old, _ in self._read_as(needs)}
         one = choose(spot, self._group, reads)
         there = self._already(spot, needs.renamed)
         if there is not None:
             return Placed(self._old.mark + self._old.text, (), True, f"it is there already, in line {there}", needs.renamed, bare="")
         if not one:
-            return Refused("two places are equally good", (spot.siblings[spot.low].line, spot.siblings[spot.high - 1].end + 1))
-        late = [name for name in sorted(reads) if not_yet(spot, name)]
-        if late:
-            return Refused(f"in this version `{late[0]}` has no value there yet", (spot.line,))
+            places = spot.siblings[spot.low].line, spot.siblings[spot.high - 1].end + 1
+            return Refused(f"two places are equally good, before line {places[0]} and before line {places[1]}", places)
+        late = self._too_early(spot, needs, said_so=after is not None)
+        if late is not None:
+            return late
         doubts = [*spot.doubts, *needs.doubts] if after is None else []
         doubts += reasons(self._matching, spot, self._group) if after is None else []
-        doubts += left_behind(self._matching, self._group, [*needs.module, *needs.temporaries]) if after is None else []
+        behind = left_behind(self._matching, self._group, [*needs.module, *needs.temporaries]) if after is None else {}
+        lost = [why for line, why in behind.items() if line < self._group[0].line]
+        if lost and (spot.low < spot.high or not spot.block):
+            return Refused(f"{lost[0]}, and other statements are", (spot.line,))
+        doubts += behind.values()
         placed = self._text(spot, needs, doubts, wrapped)
         return replace(placed, why="somebody said so") if after is not None and isinstance(placed, Placed) else placed
+
+    def _too_early(self, spot: Spot, needs: Needs, *, said_so: bool) -> Refused | None:
+        """Refuse a place where a variable has no value yet, or that of the time before, if none is right behind where it gets it."""
+        late = [name for name, _ in self._read_as(needs) if not_yet(spot, name)]
+        if late:
+            return Refused(f"in this version `{late[0]}` has no value there yet", (spot.line,))
+        late = self._stale(spot, needs) if not said_so else []
+        if late and wait_for(spot, late):
+            late = self._stale(spot, needs)
+        return Refused(f"in this version `{late[0]}` gets its value only behind that place", (spot.line,)) if late else None
+
+    def _stale(self, spot: Spot, needs: Needs) -> list[str]:
+        return [old for old, new in self._read_as(needs) if stale(spot, self._group, new, old)]
+
+    def _read_as(self, needs: Needs) -> list[tuple[str, str]]:
+        """The variables that are read and do not travel: what they are called in the old version, and in the new one."""
+        return sorted((needs.renamed.get(name, name), name) for name in read([node.syntax for node in self._group]) - needs.names)
 
     def _behind(self, line: int) -> Spot | Nowhere:
         """The place behind the statement on a line of the old file."""
@@ -213,7 +235,7 @@ class _Placing:
     def _text(self, spot: Spot, needs: Needs, doubts: list[str], wrapped: list[str]) -> Placed | Refused:
         at = line_of(spot)
         if at is None:
-            return Refused("the place shares a line with other statements", (spot.line,))
+            return Refused(f"the place shares a line with other statements, line {spot.line}", (spot.line,))
         line, indent = at
         lines = text_of(self._group, indent, needs.renamed)
         if lines is None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from rearview.instrument.calls import parse
 from rearview.instrument.scopes import bound_by
 from rearview.propagate.spots import Spot
+from rearview.propagate.telling import tells
 from rearview.propagate.tree import File, Node
 
 
@@ -74,16 +75,36 @@ def alone(node: Node) -> bool:
 def line_of(spot: Spot) -> tuple[int, str] | None:
     """The line before which the lines of a place are put, and how they are indented; None if the place has no line of its own."""
     block = spot.siblings
+    _to_the_edge(spot)
     before = block[spot.index - 1] if spot.index else None
     after = block[spot.index] if spot.index < len(block) else None
-    indent = next((space for one in (before, after) if one and (space := indentation(one)) is not None), None)
+    indent = next((space for one in (before, after) if one and (space := indentation(_first_of_line(one))) is not None), None)
     if indent is None:
         return None
-    if before is not None and (after is None or spot.before is not None) and alone(before):
+    if before is not None and (after is None or (spot.before is not None and after.line > before.end)):
         return before.end + 1, indent
     if after is not None and indentation(after) is not None:
         return after.line, indent
     return None
+
+
+def _first_of_line(node: Node) -> Node:
+    """The first statement of a block on the line that a statement begins on."""
+    while node.index and node.siblings[node.index - 1].end == node.line:
+        node = node.siblings[node.index - 1]
+    return node
+
+
+def _to_the_edge(spot: Spot) -> None:
+    """Move a place inside a line of several statements in front of the line or behind it, over statements that only tell."""
+    block, at = spot.siblings, spot.index
+    for step in (1, -1):
+        while 0 < at < len(block) and block[at - 1].end == block[at].line and tells(block[at if step == 1 else at - 1]):
+            at += step
+        if not 0 < at < len(block) or block[at - 1].end < block[at].line:
+            spot.index = at
+            return
+        at = spot.index
 
 
 def text_of(group: Sequence[Node], indent: str, renamed: Mapping[str, str]) -> list[str] | None:

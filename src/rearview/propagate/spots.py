@@ -79,6 +79,8 @@ class Spot:
     """Whether on one side it has neighbours of which none is in the place's block."""
     in_a_row: bool = False
     """Whether a statement next to it tells as it does, and stands in the place's block."""
+    beside: tuple[Node | None, Node | None] = (None, None)
+    """The statements directly before and behind it in the new version."""
     exchanged: bool = False
     """Whether its neighbours stand in another order."""
     doubts: list[str] = field(default_factory=list)
@@ -89,21 +91,28 @@ class Spot:
         if not self.block:
             both = self.before is not None and self.before.near and (self.after is not None or self.last)
             if self.edge and not self.in_a_row and not any(one.firm for one in near):
-                return "it would stand at the edge of another block: as well in it as beside it"
+                return f"it would stand at the edge of another block ({self.owner.quoted}): as well in it as beside it"
             at_edge = self.edge and any(one.firm for one in near)
             if not near or (self.low < self.high and not both and not at_edge):
-                return "the block around it has no counterpart, and the statements around it stand elsewhere"
+                return f"the block around it has no counterpart, and {self._missing()} has none next to the place"
         elif self.low < self.high and not near and (self.before or self.after):
-            return "the statements next to it have no counterpart"
+            return f"this version has no counterpart of what is next to it: {self._missing()} of the new version"
         if self.before and self.before.near and self.before.alike < _WEAK and (self.after is None or self.after.alike < 0.99):
-            return "the statements next to it are much changed"
+            return f"what is next to it is much changed: {self.before.new.quoted} of the new version, {self.before.old.quoted} of this one"
         only_after = self.before is not None and not self.before.near and self.after is not None and self.after.near
-        if self.apart and only_after and (self.low < self.high or self.headed):
-            return "it stands apart from the only statement next to it that has a counterpart"
+        if self.after and self.apart and only_after and (self.low < self.high or self.headed):
+            return f"it stands apart from the only statement next to it that has a counterpart, {self.after.new.quoted} of the new version"
         wrapped = [one for one in near if one.alike == _WRAPPED]
         if any(one.apart == 0 for one in wrapped) or len(wrapped) == len(near) > 0:
-            return "a statement next to it stands in a block of its own in this version"
+            one = wrapped[0]
+            return f"what is next to it, {one.new.quoted} of the new version, stands in a block of its own here: {one.old.quoted}"
         return None
+
+    def _missing(self) -> str:
+        """The statements of the new version next to it that have no counterpart next to the place."""
+        known = [anchor.new for anchor in (self.before, self.after) if anchor]
+        found = [one for one in self.beside if one is not None and one not in known]
+        return " and ".join(one.quoted for one in found) or "what is next to it"
 
     @property
     def siblings(self) -> list[Node]:
@@ -131,12 +140,13 @@ class Spots:
 
     def __init__(self, matching: Matching) -> None:
         self._matching = matching
+        self._group: list[Node] = []
         self._reads: set[str] = set()
 
     def find(self, group: list[Node]) -> Spot | Nowhere:
         """The place of some statements that stand next to each other."""
         first, last = group[0], group[-1]
-        self._reads = read([node.syntax for node in group])
+        self._group, self._reads = group, read([node.syntax for node in group])
         if first.owner is first.file.module:
             first.file.need_all()
         block = first.siblings
@@ -165,21 +175,26 @@ class Spots:
             spot.high = max(spot.low, spot.high)
             spot.doubts.append(f"whether the condition in line {around.line} is the one around it, turned round")
         spot.last = not following
+        spot.beside = (preceding[0] if preceding else None, following[0] if following else None)
         spot.in_a_row = any(one == place for one, _ in rows)
         spot.apart = _apart(group)
         spot.headed = first.line > 1 and first.file.lines[first.line - 2].lstrip().startswith("#")
         spot.edge = (bool(preceding) and spot.before is None) or (bool(following) and spot.after is None)
+        spot.edge = spot.edge or (not following and not spot.block and spot.high == len(spot.siblings) and spot.owner.kind == "With")
         if second > _TOO_CLOSE * most:
             other = self._in_block(*ranked[1][0], preceding, following)
-            return Nowhere("two places are about equally good", (spot, other))
+            return Nowhere(f"two places are about equally good, lines {spot.line} and {other.line}", (spot, other))
         if spot.exchanged and not self._nearer(spot).firm:
-            return Nowhere("the statements around it stand in another order in this version", (spot,))
-        if any(self._elsewhere(side, anchor, spot) for side, anchor in ((preceding, spot.before), (following, spot.after))):
-            return Nowhere("a statement next to it stands elsewhere in this version", (spot,))
+            order = " and ".join(one.old.quoted for one in (spot.after, spot.before) if one)
+            return Nowhere(f"the statements around it stand in another order in this version: {order}", (spot,))
+        for side, anchor in ((preceding, spot.before), (following, spot.after)):
+            moved = self._elsewhere(side, anchor, spot)
+            if moved is not None:
+                return Nowhere(f"what is next to it stands elsewhere in this version: {moved.quoted}", (spot,))
         if spot.before is not None and isinstance(spot.before.old.syntax, _LEAVING):
-            return Nowhere("nothing runs behind the statement before it in this version", (spot,))
+            return Nowhere(f"nothing runs behind the statement before it in this version: {spot.before.old.quoted}", (spot,))
         if not spot.before and not spot.after and not self._empty(spot, preceding, following):
-            return Nowhere("none of the statements around it has a counterpart", (spot,))
+            return Nowhere(f"nothing around it has a counterpart in the block of {spot.owner.quoted}", (spot,))
         return spot
 
     def _votes(self, preceding: list[Node], following: list[Node]) -> dict[tuple[Node, str], float]:
@@ -206,8 +221,8 @@ class Spots:
             if alike >= _WEAK and all(first.file.lines[line].strip() for line in between):
                 yield (other.owner, other.field), alike
 
-    def _elsewhere(self, neighbours: list[Node], anchor: Anchor | None, spot: Spot) -> bool:
-        """Whether a neighbour that is nearer than the anchor is surely in another block."""
+    def _elsewhere(self, neighbours: list[Node], anchor: Anchor | None, spot: Spot) -> Node | None:
+        """The counterpart of a neighbour that is nearer than the anchor and surely in another block."""
         for one in neighbours:
             if anchor is not None and one is anchor.new:
                 break
@@ -215,10 +230,10 @@ class Spots:
             if isinstance(one.syntax, ast.Import | ast.ImportFrom):
                 continue  # where it is imported does not matter
             if other is not None and not one.blocks and _lift(other, spot.owner, spot.name) is None:
-                return self._matching.likeness.of(one, other) >= _WEAK
+                return other if self._matching.likeness.of(one, other) >= _WEAK else None
             if one.kind != "Expr":
                 break
-        return False
+        return None
 
     def _empty(self, spot: Spot, preceding: list[Node], following: list[Node]) -> bool:
         """Whether the old block has nothing in it, and is surely the statement's: there is one place in it."""
@@ -259,12 +274,15 @@ class Spots:
                 spot.low = high
         return spot
 
-    @staticmethod
-    def _nearer(spot: Spot) -> Anchor:
-        """The neighbour that decides where both have a counterpart."""
+    def _nearer(self, spot: Spot) -> Anchor:
+        """The neighbour that decides where both have a counterpart: of two that are as near, the one in its paragraph."""
         assert spot.before is not None
         assert spot.after is not None
-        return spot.before if spot.before.apart <= spot.after.apart else spot.after
+        if spot.before.apart != spot.after.apart:
+            return min(spot.before, spot.after, key=lambda one: one.apart)
+        lines = self._group[0].file.lines
+        parted = _blank(lines[spot.before.new.end : self._group[0].line - 1])
+        return spot.after if parted and not _blank(lines[self._group[-1].end : spot.after.new.line - 1]) else spot.before
 
     def _anchor(self, neighbours: Iterable[Node], owner: Node, name: str, last: bool) -> Anchor | None:
         """The nearest neighbour with a counterpart in a block."""
@@ -299,7 +317,11 @@ def _apart(group: list[Node]) -> bool:
     first, last = group[0], group[-1]
     above = block[first.index - 1].end if first.index else first.line - 1
     below = block[last.index + 1].line if last.index + 1 < len(block) else last.end + 1
-    return all(any(not line.strip() for line in part) for part in (lines[above : first.line - 1], lines[last.end : below - 1]))
+    return all(_blank(part) for part in (lines[above : first.line - 1], lines[last.end : below - 1]))
+
+
+def _blank(lines: list[str]) -> bool:
+    return any(not line.strip() for line in lines)
 
 
 def _lift(node: Node, owner: Node, name: str) -> Node | None:

@@ -18,6 +18,8 @@ from rearview.propagate.lazily import lazily
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_QUOTED = 60
+"""Characters of a statement that are quoted at most."""
 _BLOCKS = ("body", "orelse", "finalbody")
 VARIABLE = re.compile(r"(?<![\w.])[^\W\d]\w*")
 _NO_PARTS = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "type_comment", "conversion"})
@@ -64,6 +66,14 @@ class Node:
     def end(self) -> int:
         """Its last line."""
         return last_line(self.syntax) if isinstance(self.syntax, ast.stmt) else getattr(self.syntax, "end_lineno", self.line)
+
+    @property
+    def quoted(self) -> str:
+        """Where it stands and how it begins, for a sentence about it."""
+        if self.owner is None:
+            return "the module"
+        text = self.file.lines[self.line - 1].strip()
+        return f"line {self.line}, `{text if len(text) <= _QUOTED else text[: _QUOTED - 3] + '...'}`"
 
     @property
     def siblings(self) -> list[Node]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ class Checkpointing:
 
     def __init__(self, recorder: Recorder, given: Mapping[str, object], frame: FrameType) -> None:
         self._recorder = recorder
-        self.scope = Scope(frame, given, recorder.project)
+        self.scope = Scope(frame, given, recorder.project, recorder.covered)
         self._outside: loops.Guard | None = None
         self._keeping: Keeping | None = None
         """None inside another `checkpointing`, or when there are to be no checkpoints: it only marks the place."""
@@ -59,6 +60,8 @@ class Checkpointing:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._keeping is not None:
             self._recorder.guard = self._outside
+            with suppress(RuntimeError):  # a module that another thread is changing
+                self._recorder.covered = self.scope.end()
             loaders.unwatch()
 
     # -- the guard -----------------------------------------------------------------------------------------------------

@@ -69,6 +69,8 @@ class Job:
     metrics: dict[str, float] = field(default_factory=dict)
     """What the policy looks at, as it was when the state was taken."""
     stall_s: float = 0.0
+    held_since: float | None = None
+    """The training waits for it since then, until it is written."""
     lost_s: float = 0.0
     problem: Exception | None = None
     kept: dict[Any, tuple[Buffer, list[ChunkRef]]] = field(default_factory=dict)
@@ -131,14 +133,14 @@ class Materializer:
                 _let_go(job)
             if first is not None:
                 _let_go(first)
-            self._hand_over(job)
             job.stall_s = time.perf_counter() - began
+            self._hand_over(job)
         else:  # no memory for a copy: the training waits until its own memory is written
             self._arenas[0].release()
             job.staged |= {k: captured.buffers[k].memory() for k in copies}
+            job.held_since = began
             self._hand_over(job)
             self.wait()
-            job.stall_s = time.perf_counter() - began
         return job
 
     def _sort(self, job: Job, buffers: Sequence[Any]) -> list[int]:
@@ -258,6 +260,8 @@ class Materializer:
                 key = objects.put(self.store, tree, durable=True)
                 files = job.files(lambda data: objects.put(self.store, data, durable=True))
                 roots = described(job, entries, spans, self._before)
+                if job.held_since is not None:
+                    job.stall_s = time.perf_counter() - job.held_since
                 stats = {
                     **job.manifest.stats,
                     "stall_s": job.stall_s,
@@ -278,7 +282,7 @@ class Materializer:
                 self.changes.kept(buffer, refs[k])
             job.kept[buffer.key] = entries[k], refs[k]
         job.written = True
-        job.lost_s = job.stall_s + (time.thread_time() - cpu)
+        job.lost_s = job.stall_s + (time.thread_time() - cpu if job.held_since is None else 0.0)
 
     def _entries(self, job: Job, packer: Packer, spans: Spans) -> tuple[list[Buffer], list[list[ChunkRef]]]:
         entries, every = [], []

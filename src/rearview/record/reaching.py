@@ -145,7 +145,7 @@ class Reach:
         if depth == len(self.manifest.path) - 1:  # what comes next finds variables that the loop assigned
             ended_with = self._open(lambda: last_of(self._store, self.manifest, depth, node.name, node.occurrence))
             if ended_with is None or not self._put_back_quietly(ended_with, within):
-                self._kept.put_back(within.scope)
+                self._put_back_quietly(self._kept, within)  # it may need what is made between the two
 
     def _go_on_in(self, loop: LoopIterator, node: Node, source: Any, depth: int, within: Checkpointing | None) -> None:
         """A loop around the place: it yields again what it was at."""

@@ -37,6 +37,7 @@ from rearview.store.layout import Store
 if TYPE_CHECKING:
     from rearview.record.keeping import Keeping
     from rearview.record.reaching import Reach
+    from rearview.state.remade import Began
 
 _pack_crc = frames.CRC.pack
 _now = time.monotonic_ns
@@ -71,6 +72,7 @@ class Recorder:
         """The checkpoints of this run, once there is something to keep."""
         self.reach: Reach | None = None
         self.guard: loops.Guard | None = None
+        self.covered: Began | None = None
         """Who takes checkpoints in the loops of this run, or brings a resumed program to where it was."""
         self.reaching = False
         """The program is on its way to where it is resumed: what it records was recorded before."""

@@ -39,7 +39,7 @@ def caller() -> FrameType:
 class Scope:
     """What a `checkpointing` covers: its caller's frame, what was named, the project around it."""
 
-    def __init__(self, frame: FrameType, given: Mapping[str, object], project: Path) -> None:
+    def __init__(self, frame: FrameType, given: Mapping[str, object], project: Path, before: remade.Began | None = None) -> None:
         self.frame = frame
         self.project = project
         self._given = dict(given)
@@ -47,6 +47,7 @@ class Scope:
         self._bound_as = {name: _variable_of(value, name, here) for name, value in given.items()}
         self._first = process.now()
         self._began: remade.Began | None = None
+        self._before = before
         self._caches: caches.Caches | None = None
         self._bound: set[tuple[int, str]] = set()
         self.exact = False
@@ -81,8 +82,14 @@ class Scope:
         """The loops begin, or a state is about to be put back: functions made from now on are none that the code before makes again."""
         if self._began is None:
             modules = list(scope.project_modules(self.project))
-            self._began, self._caches = remade.Began(modules), caches.Caches(modules)
+            self._began, self._caches = remade.Began(modules, self._before), caches.Caches(modules)
             self._bound = self._locals()
+
+    def end(self) -> remade.Began | None:
+        """The loops are over: what a `checkpointing` that follows has to know about them."""
+        if self._began is not None:
+            self._began.ended(list(scope.project_modules(self.project)))
+        return self._began or self._before
 
     def roots(self) -> Roots:
         """Everything that belongs to the state, by name."""

@@ -141,6 +141,7 @@ class _Answering:
         self._manifest_of: ManifestOf = publish.manifest_reader(self._store, task.run)
         self._recorded: Recorded = logged.recorded(self._store.run(task.run))
         self._mains = mains_of(prepared.history)
+        self._diagnosing_s = 0.0
 
     def answer(self, conducted: Conducted, show: Show | None) -> Answer:
         pieces = [piece for piece in conducted.pieces if _has_journal(piece) and not piece.went_beyond]
@@ -154,8 +155,8 @@ class _Answering:
             judgement = verdicts.judge(found, evidence)
         published, kept = self._publish(conducted, units, virtual, found, judgement)
         return Answer(
-            self._prepared, judgement, found, published, conducted.seconds, conducted.interrupted, conducted.failed, conducted.lost,
-            conducted.notes, conducted.output, kept,
+            self._prepared, judgement, found, published, conducted.seconds + self._diagnosing_s, conducted.interrupted, conducted.failed,
+            conducted.lost, conducted.notes, conducted.output, kept,
         )  # fmt: skip
 
     def _virtual(self, units: Sequence[Unit]) -> tuple[str, ...]:
@@ -244,6 +245,7 @@ class _Answering:
                 program=replace(self._task.program, wishes={**self._task.program.wishes, "version": self._task.recorded_version}),
             )  # fmt: skip
             conducted = conductor.conduct(bare, scratch, ident, show)
+            self._diagnosing_s += conducted.seconds
             units = [piece.unit for piece in conducted.pieces if piece.complete]
             if not units:
                 return evidence

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rearview.replay.drawn import POSITION
 from rearview.replay.logged import Event, Fact, Identity, Logged, Recorded, moment, place_of
 from rearview.replay.values import decoded, finite, relative_difference, same_value, shown
 from rearview.store import frames
@@ -296,15 +297,15 @@ class _Comparing:
         found.states_same += not differ
         found.states_at.append((self.now, frozenset(str(one[0]) for one in differ)))
         manifest = self.manifest_of(str(facts.get("manifest"))) if differ or facts.get("lacks") else None
-        for one in manifest.missing if manifest else ():
-            found.lacking.setdefault(str(one[0]), str(one[-1]))
+        for where, kind, why in manifest.missing if manifest else ():
+            found.lacking.setdefault(f"the position of {where}" if kind == POSITION else str(where), str(why))
         path, part = _words(facts.get("path") or ()), str(facts.get("part") or "")
-        for root, before, after, *kind in differ:
+        for root, before, after, *more in differ:
             known = found.roots.setdefault(str(root), RootFacts())
             known.differing += 1
-            known.reached |= frozenset(map(str, kind[1] if len(kind) > 1 else ()))
+            known.reached |= frozenset(map(str, more[1] if len(more) > 1 else ()))
             described = manifest.roots.get(root) if manifest else None
-            known.kind = str(kind[0]) if kind else str(described[2]) if described and len(described) > 2 else known.kind
+            known.kind = str(more[0]) if more else str(described[2]) if described and len(described) > 2 else known.kind
             self._note(known, str(root), Difference("state", str(root), path, before, after, event.process, part))
 
     # What should have been logged again

@@ -28,9 +28,14 @@ Codes = Callable[[], Sequence[types.CodeType]]
 class Began:
     """What stood under its own name when the loops began, by module; of a module imported later, when it was first seen."""
 
-    def __init__(self, modules: scope.Modules) -> None:
+    def __init__(self, modules: scope.Modules, before: Began | None = None) -> None:
         self._had = {name: _own(name, vars(module)) for name, module in modules}
         self._in_source: dict[types.CodeType, bool] = {}
+        self._made: list[tuple[str, str, object, object]] = []
+        """Module, name, what is there and what was: made in loops that are over."""
+        for module, name, now, had in before._made if before is not None else ():
+            if self._had.get(module, {}).get(name) is now:  # no code outside of those loops makes it again
+                self._had[module][name] = had
 
     def since(self, modules: scope.Modules, codes: Codes) -> dict[RootKey, object]:
         """What is another one now, as roots: functions as they are, a `Lost` for what no state can hold."""
@@ -45,6 +50,15 @@ class Began:
                 if "." in name and name not in now and (value := _as_its_class_made_it(module, name)) is not None:
                     others[MADE, module, name] = self._kept(value, codes)
         return others
+
+    def ended(self, modules: scope.Modules) -> None:
+        """The loops are over. What they made is still to be kept by loops that come later."""
+        now = {module: _own(module, vars(loaded)) for module, loaded in modules}
+        pairs = [(module, name, value) for module, own in now.items() for name, value in own.items()]
+        self._made = [
+            (module, name, value, had) for module, name, value in pairs
+            if (had := self._had.get(module, now[module]).get(name)) is not value
+        ]  # fmt: skip
 
     def _kept(self, value: Any, codes: Codes) -> object:
         if not isinstance(value, types.FunctionType):

@@ -1,8 +1,8 @@
 """A state as a plain table of nodes, and that table as bytes: `docs/formats/state.md`.
 
 A node is (kind, payload). The payload of an atom is its value; that of everything else is a tuple of node numbers, so that
-sharing and cycles need nothing special, and the garbage collector of the program looks through a state once (through lists: at
-every turn). Memory that can be large is not in the table: a `buffer` node names it by number.
+sharing and cycles need nothing special, and the garbage collector of the program soon leaves a state alone (lists it looks
+through at every turn). Memory that can be large is not in the table: a `buffer` node names it by number.
 Knows no live object, no framework and no file. Reading runs no code, allocates no more than the bytes at hand explain, and
 raises `Damaged` on anything malformed.
 """

@@ -99,7 +99,7 @@ def plan(
     listed = list(_indexes(store, kept))
     spare = duplicates.spare((index for index, _ in listed), found.chunks)
     for index, path in listed:
-        dead, free = _verdict(store, index, found, spare.get(index.pack, set()), can_punch=can_punch)
+        dead, free = _verdict(store, index, path, found, spare.get(index.pack, set()), can_punch=can_punch)
         if not dead:
             continue
         if reason := _too_young(store, index, path, found, grace_s):
@@ -157,15 +157,16 @@ def _indexes(store: Store, kept: list[str]) -> Iterator[tuple[PackIndex, Path]]:
             kept.append(f"pack {pack[:8]}: {problem}")
 
 
-def _verdict(store: Store, index: PackIndex, found: References, spare: set[bytes], *, can_punch: bool) -> tuple[int, int]:
+def _verdict(
+    store: Store, index: PackIndex, path: Path, found: References, spare: set[bytes], *, can_punch: bool
+) -> tuple[int, int]:
     """(chunks that nobody needs here, bytes that come free)."""
     live = [entry for entry in index if entry[0] in found.chunks and entry[0] not in spare]
     dead = len(index) - len(live)
     if not dead or any(name in found.doubtful for name, _, _ in index):
         return 0, 0
-    path = indexes.pack_path(store, index.pack)
     if not live:
-        return dead, sweeping.allocated(path)
+        return dead, sweeping.allocated(indexes.pack_path(store, index.pack)) + sweeping.allocated(path)
     return dead, sum(size for _, size in thinning.holes(live, index.size_bytes)) if can_punch else 0
 
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.conftest import environment
-from tests.integration.resume.training import PATIENCE_S, QUIET, Child, Done, Nursery
+from tests.integration.resume.training import PATIENCE_S, Child, Done, Nursery, with_torch
 
 
 def launch_env(world: int) -> list[dict[str, str]]:
@@ -33,16 +29,7 @@ def start(nursery: Nursery, project: Path, world: int, env: Mapping[str, str], b
 
 def resume(project: Path, world: int, env: Mapping[str, str]) -> list[Child]:
     """`rearview resume --yes` in as many ranks: the launcher is run again, with this in the place of the script."""
-    children = []
-    for told in launch_env(world):
-        outputs = Path(tempfile.mkdtemp(dir=project.parent))
-        with open(outputs / "stdout", "wb") as out, open(outputs / "stderr", "wb") as err:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "rearview", "resume", "--yes"], cwd=project, env=environment({**QUIET, **env, **told}),
-                stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
-            )  # fmt: skip
-        children.append(Child(outputs, process.pid, lambda process=process: process.wait(PATIENCE_S)))
-    return children
+    return [with_torch().command(project, "resume", "--yes", env={**env, **told}) for told in launch_env(world)]
 
 
 def kill_after(children: list[Child], lines: int, more_s: float) -> list[Done]:

@@ -263,7 +263,7 @@ for kind in ("0", "2", "2p"):
         f"stream_{kind}": lambda some=some: Scenario(Numbers, shuffle=None, **some),
     }
 SCENARIOS |= {
-    "spawn": lambda: Few(Drawing, num_workers=2, multiprocessing_context="spawn", persistent_workers=True),
+    "spawn": lambda: Few(Drawing, num_workers=1, multiprocessing_context="spawn", persistent_workers=True),
     "forkserver": lambda: Few(Drawing, num_workers=2, multiprocessing_context="forkserver"),
     "remembering": lambda: Scenario(Remembering, num_workers=2),
     "unordered": lambda: Scenario(Plain, num_workers=2, in_order=False),

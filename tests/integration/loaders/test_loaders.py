@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.integration.resume.training import Nursery
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = Path(__file__).with_name("program.py")
@@ -24,14 +24,30 @@ GROUPS = {
 pytestmark = pytest.mark.torch
 
 
-def program(mode: str, folder: Path, names: list[str]) -> None:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "PYTHONHASHSEED": "0"}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-W", f"ignore:{TRACKER}:UserWarning", str(PROGRAM), mode, str(folder), *names],
-        env=environment, cwd=folder, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert "Traceback" not in done.stderr, done.stderr[-4000:]
+BEFORE = f"""
+import sys, warnings
+sys.path.append({str(ROOT)!r})
+warnings.simplefilter("error")
+warnings.filterwarnings("ignore", message={TRACKER!r}, category=UserWarning)
+"""
+"""What `python -W error` does, and where the tests are."""
+
+
+class Program:
+    """`program.py` in a process of its own, each time."""
+
+    def __init__(self, nursery: Nursery) -> None:
+        self._nursery = nursery
+
+    def __call__(self, mode: str, folder: Path, names: list[str]) -> None:
+        done = self._nursery.run(folder, str(PROGRAM), mode, str(folder), *names, before=BEFORE)
+        assert done.code == 0, done.stderr[-4000:]
+        assert "Traceback" not in done.stderr, done.stderr[-4000:]
+
+
+@pytest.fixture
+def program(nursery: Nursery) -> Program:
+    return Program(nursery)
 
 
 def runs(folder: Path, name: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, dict[str, Any]]]:
@@ -73,7 +89,7 @@ def chosen(group: str, kind: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("group", GROUPS)
-def test_resumed_equals_uninterrupted(tmp_path: Path, group: str, kind: str) -> None:
+def test_resumed_equals_uninterrupted(tmp_path: Path, program: Program, group: str, kind: str) -> None:
     names = [f"{name}_{kind}" for name in chosen(group, kind)]
     program("record", tmp_path, names)
     program("resume", tmp_path, names)
@@ -96,13 +112,13 @@ def check_second(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["spawn", "forkserver"])
-def test_workers_that_inherit_nothing(tmp_path: Path, name: str) -> None:
+def test_workers_that_inherit_nothing(tmp_path: Path, program: Program, name: str) -> None:
     program("record", tmp_path, [name])
     program("resume", tmp_path, [name])
     check(tmp_path, name)
 
 
-def test_what_cannot_be_exact_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_exact_is_said(tmp_path: Path, program: Program) -> None:
     names = ["remembering", "unordered"]
     program("record", tmp_path, names)
     program("resume", tmp_path, names)

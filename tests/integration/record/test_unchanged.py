@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import environment
 from tests.integration.record.reading import read_all
+from tests.integration.resume.training import Nursery
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -93,7 +94,7 @@ def outcome(done: subprocess.CompletedProcess[str]) -> tuple[str, int]:
     return done.stdout, done.returncode
 
 
-@pytest.mark.parametrize("name", ["toy", "numpy", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize("name", ["toy", "numpy"])
 def test_training(project: Path, python: Python, name: str) -> None:
     """Without rearview, off, on, launched, and on a disk that fails with every write after the first."""
     text = SCRIPTS[name] + TAIL.replace("sys.exit(3)", "sys.exit(3) if __name__ == '__main__' else None")
@@ -105,19 +106,46 @@ def test_training(project: Path, python: Python, name: str) -> None:
     assert plain[1] == 3
     assert outcome(python(text, env=seeded)) == plain
     assert read_all(project)
-    if name != "torch":  # it takes seconds to start
-        shutil.rmtree(project / ".rearview")
-        assert outcome(python(text, env={**seeded, "REARVIEW": "off"})) == plain
-        assert not (project / ".rearview").exists()
-        words = [sys.executable, "-m", "rearview", "run", "script.py"]
-        assert outcome(subprocess.run(words, env=environment(seeded), capture_output=True, text=True, timeout=60)) == plain
-    failing = "import os, errno\nimport rearview.record.recorder as r\nreal = os.write\n" + FAILING + text
-    done = python(failing, env=seeded)
+    shutil.rmtree(project / ".rearview")
+    assert outcome(python(text, env={**seeded, "REARVIEW": "off"})) == plain
+    assert not (project / ".rearview").exists()
+    words = [sys.executable, "-m", "rearview", "run", "script.py"]
+    assert outcome(subprocess.run(words, env=environment(seeded), capture_output=True, text=True, timeout=60)) == plain
+    done = python(FAILING + text, env=seeded)
     assert outcome(done) == plain
-    assert done.stderr.count("degraded") == len([line for line in done.stderr.splitlines() if "could not be written" in line]) > 0
+    assert is_degraded(done)
+
+
+@pytest.mark.torch
+def test_training_of_torch(project: Path, nursery: Nursery) -> None:
+    """Without rearview, on, and on a disk that fails."""
+    text = SCRIPTS["torch"] + TAIL.replace("sys.exit(3)", "sys.exit(3) if __name__ == '__main__' else None")
+    (project / "stub").mkdir()
+    (project / "stub" / "rearview.py").write_text(STUB)
+
+    def run(text: str, before: str = "") -> subprocess.CompletedProcess[str]:
+        (project / "script.py").write_text(text)
+        done = nursery.run(project, "script.py", env={"REARVIEW_QUIET": "0"}, before=before)
+        return subprocess.CompletedProcess(["script.py"], done.code, done.stdout, done.stderr)
+
+    plain = outcome(run(text, before=f"import sys; sys.path.insert(0, {str(project / 'stub')!r})"))
+    assert plain[1] == 3 and not (project / ".rearview").exists()
+    assert outcome(run(text)) == plain
+    assert read_all(project)
+    done = run(FAILING + text)
+    assert outcome(done) == plain
+    assert is_degraded(done)
+
+
+def is_degraded(done: subprocess.CompletedProcess[str]) -> bool:
+    """Whether it says once for each run that it could not be written."""
+    return done.stderr.count("degraded") == len([line for line in done.stderr.splitlines() if "could not be written" in line]) > 0
 
 
 FAILING = """
+import os, errno
+import rearview.record.recorder as r
+real = os.write
 _seen = 0
 def _write(fd, data):
     global _seen

@@ -10,16 +10,18 @@ import os
 import struct
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rearview.catalog.catalog import Catalog
-from rearview.replay import asking
+from rearview.replay import asking, pool
 from rearview.store import layout
-from tests.conftest import environment, warm
-from tests.integration.resume.training import Nursery
+from tests.conftest import environment, plain, warm
+from tests.forked import ADDRESS, Forking, Nursery, takes
 
 MARK = "#?"
 
@@ -43,8 +45,8 @@ class Story:
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     fresh: bool = True
-    nursery: Nursery | None = None
-    """Forks the program, instead of starting it."""
+    nursery: Nursery | None = field(default_factory=plain)
+    """Forks the program, and the workers of commands; None starts them."""
 
     def __post_init__(self) -> None:
         for name, text in (("then", False), ("truth", True)):
@@ -83,7 +85,7 @@ class Story:
     def fill(self, *names: str, **options: Any) -> None:
         """The same without the command: quicker."""
         self.write(self.project, probed=True)
-        with contextlib.chdir(self.project):
+        with contextlib.chdir(self.project), self.forking():
             asking.replay(*names, store=layout.open_store(self.project / ".rearview"), **options)
 
     def rows(self, project: Path, *names: str) -> Rows:
@@ -102,20 +104,27 @@ class Story:
         """A command in the recorded project."""
         return self.run(self.project, ["-m", "rearview", *words], check=check)
 
+    @contextlib.contextmanager
+    def forking(self) -> Iterator[None]:
+        """Workers of a replay in this process are forked."""
+        with pytest.MonkeyPatch.context() as patch:
+            if self.nursery is not None:
+                patch.setattr(pool, "subprocess", Forking(self.nursery.address))
+            yield
+
     def _script(self, project: Path, *, check: bool) -> subprocess.CompletedProcess[str]:
-        if self.nursery is None:
-            return self.run(project, [self.script, *self.args], check=check)
-        done = self.nursery.run(project, self.script, *self.args, env=self.env)
-        assert not check or done.code == 0, f"exit {done.code}\n{done.stdout}\n{done.stderr}"
-        return subprocess.CompletedProcess([self.script], done.code, done.stdout, done.stderr)
+        return self.run(project, [self.script, *self.args], check=check)
 
     def run(self, project: Path, words: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
         """Python with some words in a folder."""
         environ = {**environment(None), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "REARVIEW_QUIET": "1", **self.env}
         if words[:2] == ["-m", "rearview"] and hasattr(os, "fork"):
-            done = warm().run(words[2:], project, environ, None, 300)
-        else:
+            address = {} if self.nursery is None else {ADDRESS: self.nursery.address}
+            done = warm().run(words[2:], project, {**environ, **address}, None, 300)
+        elif self.nursery is None or words[0].startswith("-") or not takes(environ):
             done = subprocess.run([sys.executable, *words], cwd=project, env=environ, capture_output=True, text=True, timeout=300)
+        else:
+            done = self.nursery.execute(words, environ, project)
         if check:
             assert done.returncode == 0, f"{words}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import Nursery
 from tests.integration.replay.hindsight import Story
 
-pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 PROGRAM = """
 import os
@@ -42,8 +43,8 @@ with rv.checkpointing(net=net, opt=opt):
 """
 
 
-def test_without_the_device_it_is_refused_and_with_cpu_it_is_close(tmp_path: Path) -> None:
-    story = Story(tmp_path, {"train.py": PROGRAM}, env={"REARVIEW_EVERY": "1"})
+def test_without_the_device_it_is_refused_and_with_cpu_it_is_close(tmp_path: Path, nursery: Nursery) -> None:
+    story = Story(tmp_path, {"train.py": PROGRAM}, env={"REARVIEW_EVERY": "1"}, nursery=nursery)
     story.record()
     story.write(story.project, probed=True)
     refused = story.cli("replay", "norm", "--yes", check=False)

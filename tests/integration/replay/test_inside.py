@@ -19,7 +19,6 @@ from rearview.replay.answering import Answer
 from rearview.replay.query import Ask
 from rearview.replay.units import Unit
 from rearview.store import layout
-from tests.integration.replay.forked import Forking
 from tests.integration.replay.hindsight import Story
 from tests.integration.resume.training import Nursery
 
@@ -343,7 +342,6 @@ NAMES = ("grads", "inner", "left", "early", "best")
 def test_loaders_go_on_in_mid_epoch(
     tmp_path: Path, seen: Replays, nursery: Nursery, monkeypatch: pytest.MonkeyPatch, loader: str, breaks: bool
 ) -> None:
-    monkeypatch.setattr(pool, "subprocess", Forking(nursery))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     text = TORCH.replace("LOADER", loader).replace("BREAKS", str(breaks))
     story = Story(tmp_path, {"train.py": text}, env=ENV, nursery=nursery)

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from rearview.replay import pool
-from tests.integration.replay.forked import Forking
 from tests.integration.replay.hindsight import Story
 from tests.integration.replay.matrix import SITES, Cell, every_cell, pairwise
 from tests.integration.resume.training import Nursery
@@ -29,7 +27,6 @@ def named(cell: Cell) -> str:
 @pytest.fixture
 def story(tmp_path: Path, request: pytest.FixtureRequest, nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> Story:
     cell: Cell = request.param
-    monkeypatch.setattr(pool, "subprocess", Forking(nursery))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     return Story(tmp_path, {"train.py": cell.text()}, env=cell.env, nursery=nursery)
 

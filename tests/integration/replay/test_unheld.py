@@ -15,6 +15,7 @@ from rearview.cli.replay_page import starts_in_words
 from rearview.replay import asking
 from rearview.replay.query import Ask
 from rearview.store import layout
+from tests.forked import Nursery
 from tests.integration.replay.hindsight import Story
 
 TOOLS = """
@@ -119,7 +120,8 @@ def _climb(story: Story, name: str) -> None:
     story.write(story.project, probed=True)
     with contextlib.chdir(story.project), Catalog(layout.open_store(story.project / ".rearview"), timeout_s=60) as catalog:
         [prepared] = asking.look(catalog, Ask(names=(name,))).to_run
-    answer = asking.climb(prepared, lambda *_: True)
+    with story.forking():
+        answer = asking.climb(prepared, lambda *_: True)
     assert answer.judgement.verdict == "identical" and not answer.failed
 
 
@@ -317,9 +319,8 @@ with rv.checkpointing(net=net, opt=opt):
 
 
 @pytest.mark.torch
-def test_how_a_tensor_was_computed_is_no_part_of_a_state(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    story = Story(tmp_path, {"train.py": HISTORIES}, env={"REARVIEW_EVERY": "1"})
+def test_how_a_tensor_was_computed_is_no_part_of_a_state(tmp_path: Path, nursery: Nursery) -> None:
+    story = Story(tmp_path, {"train.py": HISTORIES}, env={"REARVIEW_EVERY": "1"}, nursery=nursery)
     story.record()
     names = ("unused", "used", "caught", "text", "version", "anew")
     for name in names:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import atexit
+import functools
 import os
 import random
-import select
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -22,6 +20,7 @@ from rearview.record import handshake, past, restore_points, resuming
 from rearview.record.restore_points import RestorePoint
 from rearview.store import layout, runs
 from rearview.store.layout import Store
+from tests import forked
 from tests.conftest import environment
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
@@ -113,80 +112,38 @@ def _stat(pid: int) -> tuple[str, int]:
     return state, int(group)
 
 
-class Nursery:
-    """Forks programs from a process that has imported torch (see `nursery.py`)."""
+class Nursery(forked.Nursery):
+    """Forks programs of a project from a process that has imported torch."""
 
     def __init__(self) -> None:
-        self._server: subprocess.Popen[str] | None = None
-        self._ended: dict[int, int] = {}
-        self._folder = Path(tempfile.mkdtemp(prefix="rearview-nursery-"))
-        self._read = b""
-
-    def ask(self, request: Mapping[str, Any]) -> int:
-        if self._server is None:
-            program = Path(__file__).with_name("nursery.py")
-            self._server = subprocess.Popen(
-                [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(QUIET)
-            )
-        assert self._server.stdin is not None
-        self._server.stdin.write(json.dumps(request).encode() + b"\n")
-        self._server.stdin.flush()
-        while (answer := self._answer(None))[0] != "started":
-            self._ended[int(answer[1])] = int(answer[2])
-        return int(answer[1])
-
-    def _answer(self, within_s: float | None) -> list[str]:
-        """The next line that the server says; nothing if it says none in time."""
-        assert self._server is not None
-        assert self._server.stdout is not None
-        while b"\n" not in self._read:
-            if not select.select([self._server.stdout], [], [], within_s)[0]:
-                return []
-            more = os.read(self._server.stdout.fileno(), 1 << 16)
-            assert more, "the nursery died"
-            self._read += more
-        line, _, self._read = self._read.partition(b"\n")
-        return line.decode().split()
-
-    def ended(self, pid: int, within_s: float | None = 0.0) -> int | None:
-        """The exit code of a child, or minus its signal; None if it still runs."""
-        deadline = None if within_s is None else time.monotonic() + within_s
-        while pid not in self._ended:
-            answer = self._answer(None if deadline is None else max(0.0, deadline - time.monotonic()))
-            if not answer:
-                return None
-            self._ended[int(answer[1])] = int(answer[2])
-        return self._ended[pid]
-
-    def _wait(self, pid: int) -> int:
-        code = self.ended(pid, None)
-        assert code is not None
-        return code
+        super().__init__(environment(QUIET), forked.TORCH)
 
     def start(self, project: Path, program: str, *args: str, env: Mapping[str, str] | None = None, before: str = "") -> Child:
         """Run a program of the project; `before` is code of the test that runs first, in the same process."""
-        outputs = Path(tempfile.mkdtemp(dir=self._folder))
-        request = {
-            "script": str(project / program), "args": args, "cwd": str(project), "env": environment({**QUIET, **(env or {})}),
-            "stdout": str(outputs / "stdout"), "stderr": str(outputs / "stderr"), "before": before,
-        }  # fmt: skip
-        (outputs / "stdout").touch()
-        pid = self.ask(request)
-        return Child(outputs, pid, lambda: self._wait(pid))
+        return self._start(project, [str(project / program), *args], env, before)
+
+    def command(self, project: Path, *words: str, env: Mapping[str, str] | None = None) -> Child:
+        """`rearview WORDS`; the program that it starts is forked too."""
+        return self._start(project, ["-m", "rearview", *words], env, "")
+
+    def _start(self, project: Path, words: Sequence[str], env: Mapping[str, str] | None, before: str) -> Child:
+        address, outputs = self.address, Path(tempfile.mkdtemp(dir=self.folder))
+        with open(os.devnull, "rb") as null, open(outputs / "stdout", "wb") as out, open(outputs / "stderr", "wb") as err:
+            streams = (null.fileno(), out.fileno(), err.fileno())
+            child = forked.fork(address, words, environment({**QUIET, **(env or {})}), project, streams, before=before)
+        return Child(outputs, child.pid, child.wait)
 
     def run(self, project: Path, program: str, *args: str, env: Mapping[str, str] | None = None, before: str = "") -> Done:
         """The same, to its end."""
         return self.start(project, program, *args, env=env, before=before).wait()
 
-    def close(self) -> None:
-        """End the server."""
-        if self._server is not None:
-            assert self._server.stdin is not None
-            assert self._server.stdout is not None
-            self._server.stdin.close()
-            self._server.wait()
-            self._server.stdout.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+
+@functools.cache
+def with_torch() -> Nursery:
+    """One for all tests of this process."""
+    made = Nursery()
+    atexit.register(made.close)
+    return made
 
 
 # -- projects ------------------------------------------------------------------------------------------------------------
@@ -237,13 +194,7 @@ def go_on_from(project: Path, point: RestorePoint) -> dict[str, str]:
 
 def resume(project: Path, env: Mapping[str, str] | None = None, *words: str) -> Child:
     """`rearview resume --yes`, as a user would."""
-    outputs = Path(tempfile.mkdtemp(dir=project.parent))
-    with open(outputs / "stdout", "wb") as out, open(outputs / "stderr", "wb") as err:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "rearview", "resume", "--yes", *words], cwd=project, env=environment({**QUIET, **(env or {})}),
-            stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
-        )  # fmt: skip
-    return Child(outputs, process.pid, lambda: process.wait(PATIENCE_S))
+    return with_torch().command(project, "resume", "--yes", *words, env=env)
 
 
 # -- comparing -----------------------------------------------------------------------------------------------------------

@@ -120,3 +120,129 @@ def score(self, data):
         self.judge = Judge(data, self.size)
 """
     placed(new, old)
+
+
+def test_a_variable_that_gets_its_value_there_only_later_in_the_loop_is_waited_for() -> None:
+    new = """\
+def run(data):
+    for i, batch in enumerate(data):
+        rate = speed(batch)
+        text = " ".join(f"{n}: {m}" for n, m in batch.items())
+        rv.log("line", (rate, text))
+        send(i, batch.done)
+"""
+    old = """\
+def run(data):
+    for i, batch in enumerate(data):
+        text = " ".join(f"{n}: {m}" for n, m in batch.items())
+        rate = speed(batch, i)
+        rv.log("line", (rate, text))
+"""
+    placed(new, old)
+
+
+def test_it_is_not_placed_before_a_variable_gets_its_value_in_the_loop() -> None:
+    new = "for batch in data:\n    rate = speed(batch)\n    prepare(batch, 1)\n    rv.log('rate', rate)\n    finish(batch, 2)\n"
+    old = "for batch in data:\n    prepare(batch, 1)\n    finish(batch, 2)\n    end(batch)\n    rate = speed(batch)\n"
+    found = asked(new, old)
+    assert isinstance(found, Refused)
+    assert "`rate` gets its value only behind" in found.why
+
+
+def test_without_what_changes_it_and_into_another_gap_it_is_refused() -> None:
+    new = """\
+def save(net, args):
+    path = join(args.out, net.name)
+    if args.several:
+        path = split(path, net)
+        store(net.module, path)
+    rv.log("path", path)
+    end = clock(args.start)
+"""
+    old = """\
+def save(net, args):
+    path = join(args.out, net.name)
+    keep(args.more)
+    check(net)
+    end = clock(args.start)
+"""
+    found = asked(new, old)
+    assert isinstance(found, Refused)
+    assert "line 3 of the new version" in found.why
+
+
+def test_of_two_neighbours_that_changed_places_the_one_in_its_paragraph_decides() -> None:
+    new = """\
+def main(args):
+    global data
+
+    sound = Sound(args.audio, args.rate)
+
+    rv.log("path", args.path)
+    data = load(args.path, args.split)
+
+    model = setup(args, sound)
+"""
+    old = """\
+def main(args):
+    global data
+
+    rv.log("path", args.path)
+    data = load(args.path, args.split)
+
+    sound = Sound(args.audio, args.rate)
+
+    model = setup(args, sound)
+"""
+    found = asked(new, without(old))
+    assert isinstance(found, Placed)
+    assert found.text.index("global") < found.text.index("rv.log") < found.text.index("data = load")
+
+
+def test_at_the_end_of_another_block_it_may_as_well_stand_behind_it() -> None:
+    new = "with guard():\n    for k in range(count):\n        y = model.generate(x, size, top=top)\n        rv.log('line', k)\n"
+    old = "for k in range(1):\n    with guard():\n        with half(device):\n            y = model.generate(x, 300, top=200)\n"
+    found = asked(new, old)
+    assert isinstance(found, Refused)
+
+
+def test_a_log_of_the_same_name_says_what_the_variable_is_called() -> None:
+    new = """\
+import rearview as rv
+
+
+def train(net, data):
+    for x in rv.loop("step", data):
+        loss = net.step(x)
+        rv.log("val", loss)
+        rv.log("twice", loss * 2)
+        net.end(x)
+"""
+    old = """\
+import rearview as rv
+
+
+def train(net, data):
+    for x in rv.loop("step", data):
+        loss = net.aux(x)
+        total = net.step(x, loss)
+        rv.log("val", total)
+        net.end(x)
+"""
+    found = asked(new, old, '"twice"')
+    assert isinstance(found, Placed)
+    assert found.renamed == {"loss": "total"}
+    against = asked(new, old.replace("net.step(x, loss)", "net.other(x)"), '"twice"')
+    assert isinstance(against, Refused)
+    assert "has `total` for `loss`" in against.why
+
+
+def test_a_refusal_says_what_is_missing_and_where() -> None:
+    new = "def f(a):\n    x = read(a)\n    rv.log('x', 1)\n    y = write(a)\n    return y\n"
+    old = "def f(a):\n    first(a)\n    second(a)\n    return 3\n"
+    found = asked(new, old)
+    assert isinstance(found, Refused)
+    assert "line 2, `x = read(a)`" in found.why or "line 1, `def f(a):`" in found.why
+    between = asked("a = f()\nrv.log('a', a)\nb = g()\n", "a = f()\nwork(1)\nb = g()\n")
+    assert isinstance(between, Refused)
+    assert "before line 2 and before line 3" in between.why

@@ -202,7 +202,9 @@ def test_a_value_that_comes_later_is_missing() -> None:
     assert "`b` has no value there yet" in refused(new, "rv.log", old).why
     loop = "for i in x:\n    a = g(i)\n    use(a)\n    b = h(i)\n"
     new = "for i in x:\n    b = h(i)\n    a = g(i)\n    rv.log('b', b)\n    use(a)\n"
-    assert "rv.log" in placed(new, "rv.log", loop).text
+    assert "`b` gets its value only behind" in refused(new, "rv.log", loop).why  # it would be that of the time before
+    new = "for i in x:\n    a = g(i)\n    rv.log('b', b)\n    use(a)\n    b = h(i)\n"
+    assert "rv.log" in placed(new, "rv.log", loop).text  # as it is here
 
 
 def test_a_way_to_print_is_the_builtin_where_there_is_none() -> None:
@@ -401,3 +403,18 @@ def test_what_was_written_next_to_it_and_stays_behind_makes_it_doubtful(lines: l
 def test_what_changes_nothing_that_it_reads_does_not(lines: list[str]) -> None:
     found = placed(with_lines(OLD, "loss = net", *lines), "rv.log", OLD.replace("0.1", "0.2"))
     assert "is not there" not in found.why
+
+
+def test_beside_a_line_of_statements_that_only_tell() -> None:
+    old = "for i in x:\n    a = f(i)\n    rv.log('a', a); rv.log('i', i)\n    g(a)\n"
+    last = placed("for i in x:\n    a = f(i)\n    rv.log('a', a)\n    rv.log('i', i)\n    rv.log('b', 2)\n    g(a)\n", "'b'", old)
+    assert last.text == old.replace("    g(a)", "    rv.log('b', 2)\n    g(a)")
+    between = placed("for i in x:\n    a = f(i)\n    rv.log('a', a)\n    rv.log('b', 2)\n    rv.log('i', i)\n    g(a)\n", "'b'", old)
+    assert between.text == last.text
+    new = "for i in x:\n    a = f(i)\n    rv.log('a', a)\n    rv.log('i', i)\n    rv.log('b', 2)\n"
+    end = placed(new, "'b'", old.replace("    g(a)\n", ""))
+    assert end.text.endswith("rv.log('i', i)\n    rv.log('b', 2)\n")
+
+
+def test_in_a_line_of_statements_that_do_something_there_is_no_place() -> None:
+    assert "shares a line" in refused("a = f()\nrv.log('a', a)\nb = g()\nh(b)\n", "rv.log", "a = f(); b = g()\nh(b)\n").why

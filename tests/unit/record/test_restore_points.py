@@ -36,6 +36,14 @@ def test_the_newest_first_and_the_end_of_the_iteration_before_its_block(store: S
     assert found[0].checkpoint() == {"0": "0-a1-000003-iteration"}
 
 
+def test_of_several_loops_of_one_name_it_is_said_which(store: Store) -> None:
+    save(store, 1, DATA)
+    save(store, 2, DATA, loop="warmup")
+    assert places(store) == ["after warmup=2", "after epoch=1"]
+    save(store, 3, DATA, occurrence=1)
+    assert places(store) == ["after epoch[2]=3", "after warmup=2", "after epoch[1]=1"]
+
+
 def test_a_checkpoint_without_one_ranks_part_is_none(store: Store) -> None:
     for rank in (0, 1):
         save(store, 1, DATA, process=str(rank), rank=rank, world=2)

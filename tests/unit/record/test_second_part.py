@@ -99,3 +99,14 @@ def test_memory_that_was_copied_is_the_programs_again(recording: Path, monkeypat
     assert parts == {"block", "iteration"}
     assert not any(any(gone) for part, gone in taken if part == "block")
     assert all(all(gone) for part, gone in taken if part == "iteration")
+
+
+def test_without_memory_for_a_copy_the_training_waits_and_that_is_what_it_costs(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(materialize.Materializer, "_fits", staticmethod(lambda _: False))
+    jobs: list[materialize.Job] = []
+    write = materialize.Materializer._write
+    monkeypatch.setattr(materialize.Materializer, "_write", lambda self, job: (write(self, job), jobs.append(job)))
+    with rv.run(), rv.checkpointing(weights=np.ones(20_000)):
+        for _ in rv.loop("epoch", range(2)):
+            pass
+    assert jobs and all(job.manifest.stats["stall_s"] > 0 and job.lost_s == job.stall_s for job in jobs)

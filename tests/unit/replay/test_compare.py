@@ -251,9 +251,12 @@ def test_records_of_two_workers_count_once(sides: Sides) -> None:
     assert found.identical and found.records == 9 and again.writer.writer == "0x"
 
 
+MISSING = [["global/__main__/f", "file", "an open file"], ["epoch", "position", "it was made before"]]
+
+
 def test_states(sides: Sides) -> None:
     roots = {"global/__main__/t0": ["a", 8, "float"], "given/net": ["b", 8, "object"]}
-    sides.manifests["m"] = manifest("iteration", [["epoch", 0, 0, 1]], roots=roots, missing=[["global/__main__/f", "file", "an open file"]])
+    sides.manifests["m"] = manifest("iteration", [["epoch", 0, 0, 1]], roots=roots, missing=MISSING)
     path = [["epoch", 0, 0, 1]]
     sides.replay.fact("compared", manifest="m", part="iteration", path=path, roots=12, differ=[], differing=0, lacks=0)
     sides.replay.log("loss", 1.0)
@@ -262,7 +265,9 @@ def test_states(sides: Sides) -> None:
     sides.replay.fact("compared", manifest="m", part="iteration", path=path, roots=12, differ=differ, differing=1, lacks=1)
     found = sides.compare()
     assert (found.states, found.states_same, found.roots_compared, found.records) == (2, 1, 24, 1)
-    assert found.roots["global/__main__/t0"].kind == "float" and found.lacking == {"global/__main__/f": "an open file"}
+    assert found.roots["global/__main__/t0"].kind == "float" and found.lacking == {
+        "global/__main__/f": "an open file", "the position of epoch": "it was made before",
+    }  # fmt: skip
     assert found.first is not None and (found.first.kind, found.first.path, found.first.part) == ("state", "epoch=1", "iteration")
     sides.replay.fact("compared", manifest="m", part="iteration", path=path, roots=12, differ=differ, differing=21)
     assert "more roots than were named" in sides.compare().differing_roots

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rearview.errors import RestoreRefused
+from rearview.state import remade
 from rearview.state.restore import plan
 from rearview.state.take.objects import named
 from tests.unit.state.round_trip import put, taken
@@ -218,3 +219,21 @@ def test_an_edited_function_takes_what_the_recorded_one_held() -> None:
     )
     assert put(kept, f=after)["f"] is after
     assert after() == 12
+
+
+def test_what_loops_made_is_kept_by_loops_that_follow_and_what_was_made_between_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("made_twice")
+    monkeypatch.setitem(sys.modules, "made_twice", module)
+    modules = [("made_twice", module)]
+    source = "def f(): return {}\ndef g(): return {}\n"
+    exec(source.format(0, 0), vars(module))
+    first = remade.Began(modules)
+    exec(source.format(1, 0).partition("def g")[0], vars(module))  # in the first loop
+    first.ended(modules)
+    exec("def g(): return 2\nclass Between: pass", vars(module))  # behind it: that runs again
+    second = remade.Began(modules, first)
+    made = second.since(modules, list)
+    assert [key[-1] for key in made] == ["f"]
+    second.ended(modules)
+    third = remade.Began(modules, second)
+    assert [key[-1] for key in third.since(modules, list)] == ["f"]

@@ -119,6 +119,21 @@ def test_sparse(layout: str) -> None:
         assert torch.equal(back._indices(), x._indices())
 
 
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr", "bsc"])
+@pytest.mark.parametrize("live", [torch.eye(4), torch.ones(6, 6), torch.eye(4, dtype=torch.float64)], ids=["same", "larger", "dtype"])
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_sparse_where_another_is(layout: str, live: Any) -> None:
+    def sparse(dense: Any) -> Any:
+        return dense.to_sparse(layout=getattr(torch, f"sparse_{layout}"), blocksize=(2, 2) if layout in ("bsr", "bsc") else None)
+
+    recorded = torch.tensor([[1.0, 2, 0, 0], [0, 0, 3, 0], [0, 5, 0, 6], [0, 0, 0, 7]])
+    kept = taken(t=sparse(recorded))
+    there = sparse(live)
+    back = put(kept, t=there)["t"]
+    assert torch.equal(back.to_dense(), recorded) and back.dtype is recorded.dtype
+    assert (back is there) == (layout == "coo")  # the others have no way to take other parts
+
+
 def test_sparse_gradients_and_parameters_stay_the_same_objects() -> None:
     net = nn.Embedding(5, 3, sparse=True)
     opt = torch.optim.SparseAdam(net.parameters())

@@ -44,6 +44,8 @@ def save(
     rank: int = 0,
     world: int = 1,
     constant: bool = False,
+    loop: str = "epoch",
+    occurrence: int = 0,
 ) -> ManifestName:
     """One whole checkpoint, committed the way a recording does it."""
     views = staged(*buffers.values())
@@ -52,7 +54,7 @@ def save(
         packer.finish()
         tree = json.dumps([run, number, part, sorted(buffers)]).encode()
         manifest = Manifest(
-            run=run, process=ProcessNumber(process), attempt=1, number=number, part=part, path=[["epoch", 0, number, number]],
+            run=run, process=ProcessNumber(process), attempt=1, number=number, part=part, path=[[loop, occurrence, number, number]],
             tree=objects.put(store, tree, durable=True), tree_bytes=len(tree), rank=rank, world=world,
             buffers=tuple(
                 Buffer(len(data), packs.buffer_digest(found), constant, where, tuple(ref.digest.hex() for ref in found))

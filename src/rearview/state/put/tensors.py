@@ -200,6 +200,8 @@ class Sparse(InPlace):
             return None
         if plan.plain(payload[2]) & HISTORY or str(live.layout) != f"torch.{plan.plain(payload[1])}":
             return None
+        if live.layout is not torch.sparse_coo:
+            return None  # torch takes `data` of a compressed one, and leaves its parts as they were
         return [*_attributes(payload[4], live), *([(payload[3], live.grad)] if live.grad is not None else [])]
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
