@@ -53,7 +53,9 @@ class Reach:
     # -- the guard of loops -----------------------------------------------------------------------------------------------
 
     def iterator(self, loop: LoopIterator, source: Any) -> Iterator[Any]:
-        """Nothing is iterated over before it is known where to begin."""
+        """Nothing is iterated over before it is known where to begin; once the place is come to, everything is."""
+        if not self._recorder.reaching:
+            return iter(source)
         self._sources[id(loop)] = source
         return iter(())
 
@@ -77,7 +79,10 @@ class Reach:
         if within is not None and self._shake.is_new_run and not within.scope.exact:
             within.scope.edited = True
         source = self._sources.pop(id(loop), None)
-        if not self._recorder.reaching or source is None:
+        if source is None:
+            return
+        if not self._recorder.reaching:  # it was made on the way
+            loop.go_to(0, iter(source))
             return
         depth = _depth(node) - 1
         path = self.manifest.path

@@ -83,6 +83,39 @@ with rv.checkpointing():
         rv.log("sum", meter(total))  #?
 """
 
+LOOPS_BEHIND = """
+import random
+import rearview as rv
+
+random.seed(2)
+
+def train():
+    total = 0.0
+    with rv.checkpointing():
+        for epoch in rv.loop("epoch", range(5)):
+            for step in rv.loop("step", range(3)):
+                total += random.random()
+            rv.log("total", total)
+            if epoch == 3:
+                return total
+    return -total
+
+total = train()
+for one in rv.loop("test", range(3)):
+    total += random.random()
+    rv.log("inside", total)  #?
+rv.log("end", total)  #?
+"""
+
+
+def test_a_loop_behind_the_main_one_is_run(tmp_path: Path) -> None:
+    """Nothing of it was kept: a run that goes on from a state goes through it. And a return from inside `with` is no break."""
+    story = Story(tmp_path, {"train.py": LOOPS_BEHIND}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    story.fill("inside", "end")
+    for name in ("inside", "end"):
+        assert story.rows(story.project, name) == story.truth(name) != {}
+
 
 @pytest.mark.parametrize("name", ["inside", "behind", "end"])
 @pytest.mark.parametrize("program", [LEFT_BY_RETURN, LEFT_BY_EXCEPTION], ids=["return", "exception"])
