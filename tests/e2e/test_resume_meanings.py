@@ -175,6 +175,24 @@ def test_names_and_the_process_go_on_as_they_were(project: Path, cli: RunsProgra
     assert rows(cli, run) == whole
 
 
+FORKING = '''
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(6)):
+        if os.fork() == 0:
+            rv.log("child", epoch)
+            os._exit(0)
+        os.wait()
+        die(epoch)
+'''
+
+
+def test_children_are_numbered_on(project: Path, cli: RunsProgram) -> None:
+    _, run = both(project, cli, FORKING)
+    cli("resume", "--yes", check=True)
+    found = json.loads(cli("sql", f"select process, path from logs where run = '{run}' order by all", "--json", check=True).stdout)["rows"]
+    assert [tuple(row.values()) for row in found] == [(f"0.{k + 1}", f"epoch={k}") for k in range(6)]
+
+
 def test_a_deleted_variable_of_a_function(project: Path, cli: RunsProgram) -> None:
     whole, run = both(project, cli, LOCAL)
     lacks = json.loads(cli("resume", "--dry-run", "--json", check=True).stdout)["lacks"]

@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Any
 
 from rearview.errors import Damaged, NotFound
-from rearview.record import boundaries, staging
+from rearview.record import boundaries, firsts, staging
 from rearview.record.scope import Beside, Roots, Scope
 from rearview.state import bindings, positions, process, restore, streams
 from rearview.state import tree as trees
@@ -70,9 +70,11 @@ class Held:
         return values
 
     def put_streams_back(self, which: tuple[str, str] = NOW) -> None:
-        """The global random streams, as they were then."""
+        """The global random streams, as they were then; and the count of forks, now that no worker of a loader is started any more."""
         if which in self._tree.roots:
             streams.put_back(look(self._tree, which, self._reader))
+        if process.FORKS in self._tree.roots:
+            firsts.forks = look(self._tree, process.FORKS, self._reader)
 
 
 class _Copies:

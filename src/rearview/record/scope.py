@@ -102,7 +102,7 @@ class Scope:
             state.update(self._caches.roots(modules))
         if not variables.CAN_UNBIND:
             made.update({("gone", depth, name): _STAYS for depth, name in sorted(self._bound - self._locals())})
-        return {**made, **state, **meanings, process.KEY: process.changed(self._first)}
+        return {**made, **state, **meanings, process.KEY: process.changed(self._first), process.FORKS: firsts.forks}
 
     def _locals(self) -> set[tuple[int, str]]:
         """The variables of running functions that are bound."""

@@ -14,6 +14,8 @@ from typing import Any
 from rearview.state.tree import BESIDE
 
 KEY = (BESIDE[1], "changed")
+FORKS = (BESIDE[1], "forks")
+"""How often the process has forked: its children are numbered by it."""
 _GONE = "\0gone"
 _DECIMAL = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
 
