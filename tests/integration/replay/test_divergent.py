@@ -31,3 +31,26 @@ def test_one_divergent_answer_is_left(tmp_path: Path) -> None:
     (run,) = (path.name for path in (store.root / "runs").iterdir())
     (left,) = replays.list_of(store, run)  # type: ignore[arg-type]
     assert left.verdict == "divergent" and not story.rows(story.project, "double")
+
+
+COMPUTED = """
+import random
+import rearview as rv
+
+random.seed(2)
+total = 0.0
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        for step in rv.loop("step", range(2)):
+            total += random.random()
+        rv.log("total", total)
+        for name in ("a", "b"): rv.log(f"at_{name}", total)  #?
+        rv.log("twice", total * 2)  #?
+"""
+
+
+def test_a_statement_beside_that_computes_its_name_is_no_change_of_the_run(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"train.py": COMPUTED}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    story.fill("twice")
+    assert story.rows(story.project, "twice") == story.truth("twice") != {}
