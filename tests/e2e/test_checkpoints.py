@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import RunsProgram
+from tests.integration.resume.training import with_torch
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -153,14 +154,17 @@ with rv.checkpointing(net=net, opt=opt):
 
 
 @pytest.mark.torch
-def test_an_exported_model_is_the_one_that_was_saved(project: Path, python: Python, cli: RunsProgram) -> None:
+def test_an_exported_model_is_the_one_that_was_saved(project: Path, cli: RunsProgram) -> None:
     library = pytest.importorskip("safetensors.torch")
     import torch
 
-    python(TORCH, name="train.py", env={"REARVIEW_EVERY": "1", "OMP_NUM_THREADS": "1"}, check=True)
+    (project / "train.py").write_text(TORCH)
+    nursery = with_torch()
+    done = [nursery.run(project, "train.py", env={"REARVIEW_EVERY": "1"})]
+    for name, file in (("net", "net.safetensors"), ("opt", "opt.pt")):
+        done.append(nursery.command(project, "export", "last", "--at", "epoch=1", "--name", name, "-o", file).wait())
+    assert [one.code for one in done] == [0, 0, 0], done
     saved = torch.load(project / "epoch1.pt", weights_only=True)
-    cli("export", "last", "--at", "epoch=1", "--name", "net", "-o", "net.safetensors", check=True)
-    cli("export", "last", "--at", "epoch=1", "--name", "opt", "-o", "opt.pt", check=True)
     net = library.load_file(project / "net.safetensors")
     assert net.keys() == saved["net"].keys()
     assert all(torch.equal(net[name], value) for name, value in saved["net"].items())

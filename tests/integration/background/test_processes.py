@@ -214,7 +214,7 @@ assert not {"torch", "numpy", "tensorboard"} & set(sys.modules), sorted(sys.modu
 
 
 @pytest.mark.torch
-def test_a_summary_writer_that_nobody_closes(project: Path, python: Python) -> None:
+def test_a_summary_writer_that_nobody_closes(project: Path, python: Python, torch_python: Python) -> None:
     pytest.importorskip("tensorboard")
     program = """
 import torch, rearview as rv
@@ -226,7 +226,7 @@ for step in range(50):
     values += 1
     writer.add_histogram("x", values, step)
 """
-    python(program, timeout=100, check=True, env={"OMP_NUM_THREADS": "1"})
+    torch_python(program)
     check = """
 import sys, warnings
 warnings.simplefilter("ignore")
@@ -238,7 +238,7 @@ assert [(e.step, e.histogram_value.min, e.histogram_value.max) for e in found] =
 
 
 @pytest.mark.torch
-def test_tensors_arrive_as_they_were(project: Path, python: Python) -> None:
+def test_tensors_arrive_as_they_were(torch_python: Python) -> None:
     program = """
 import threading, torch, rearview as rv
 from rearview.record.background import stats
@@ -267,11 +267,11 @@ assert narrow_then.tolist() == [1, 1] and narrow_then.dtype is torch.bfloat16
 assert (size, dtype) == (torch.Size([1]), torch.float32)
 assert stats(queued).direct == 0
 """
-    python(program, timeout=100, check=True, env={"OMP_NUM_THREADS": "1"})
+    torch_python(program)
 
 
 @pytest.mark.torch
-def test_training_and_random_streams_are_untouched(project: Path, python: Python) -> None:
+def test_training_and_random_streams_are_untouched(torch_python: Python) -> None:
     """The same weights, bit for bit, with a writer in the background, with one that is not, and with none."""
     pytest.importorskip("tensorboard")
     program = """
@@ -296,4 +296,4 @@ def trained(kind):
 
 print(*{trained(kind) for kind in ("none", "plain", "behind")}, sep="\\n")
 """
-    assert len(python(program, timeout=100, check=True, env={"OMP_NUM_THREADS": "1"}).stdout.splitlines()) == 1
+    assert len(torch_python(program).stdout.splitlines()) == 1

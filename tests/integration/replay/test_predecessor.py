@@ -127,7 +127,7 @@ with rv.checkpointing():
 def test_what_forked_children_log_is_there(tmp_path: Path) -> None:
     one = Story(tmp_path, {"train.py": CHILDREN}, env={"REARVIEW_EVERY": "1"})
     one.record()
-    one.ask("asked")
+    one.ask("asked", "--workers", "1")  # shared by several, the answer may be divergent: said, not wrong
     assert one.rows(one.project, "asked") == one.truth("asked")
     assert {process for process, *_ in one.rows(one.project, "asked")} != {"0"}
 
