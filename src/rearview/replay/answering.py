@@ -166,13 +166,19 @@ class _Answering:
             return ()
         names = dict.fromkeys(question.names)
         if question.computed:
-            known = {name for _, _, _, name, _ in self._recorded.records}
-            names.update(dict.fromkeys(name for unit in units for name in _names_in(unit) if name not in known))
+            names.update(self._came_out(units))
         return tuple(names)
+
+    def _came_out(self, units: Sequence[Unit]) -> dict[str, None]:
+        """The names in units that the record does not know, in order."""
+        known = {name for _, _, _, name, _ in self._recorded.records}
+        return dict.fromkeys(name for unit in units for name in _names_in(unit) if name not in known)
 
     def _compare(self, units: Sequence[Unit], virtual: Sequence[str]) -> Comparison:
         rows = publish.stretches(units, self._manifest_of)
-        every = set(virtual) | {name for log in self._logs() if (name := log) is not None}
+        logs = self._logs()
+        computed = self._came_out(units) if None in logs else ()
+        every = {*virtual, *computed, *(name for name in logs if name is not None)}
         return compare(self._recorded, rows, every, self._mains, self._manifest_of)
 
     def _logs(self) -> list[str | None]:

@@ -282,6 +282,8 @@ class _Probes:
         """A probe raised."""
         self.any_failed = True
         probe = self._unit.probes[index] if index < len(self._unit.probes) else {}
+        if self.recorder is None and isinstance(error, Exception):
+            lifecycle.begin_implicitly()  # as its log would have
         if self.recorder is not None and isinstance(error, Exception):
             raised = traceback.TracebackException.from_exception(error)
             if probe.get("placed") and raised.stack:  # no file has its text

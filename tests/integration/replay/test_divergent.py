@@ -1,8 +1,10 @@
-"""A question that diverges on every rung leaves one answer behind, which is in no table."""
+"""Questions that are not answered as asked: one that diverges on every rung, statements beside others, statements that raise."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import pytest
 
 from rearview.store import layout, replays
 from tests.integration.replay.hindsight import Story
@@ -31,3 +33,44 @@ def test_one_divergent_answer_is_left(tmp_path: Path) -> None:
     (run,) = (path.name for path in (store.root / "runs").iterdir())
     (left,) = replays.list_of(store, run)  # type: ignore[arg-type]
     assert left.verdict == "divergent" and not story.rows(story.project, "double")
+
+
+COMPUTED = """
+import random
+import rearview as rv
+
+random.seed(2)
+total = 0.0
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        for step in rv.loop("step", range(2)):
+            total += random.random()
+        rv.log("total", total)
+        for name in ("a", "b"): rv.log(f"at_{name}", total)  #?
+        rv.log("twice", total * 2)  #?
+"""
+
+
+def test_a_statement_beside_that_computes_its_name_is_no_change_of_the_run(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"train.py": COMPUTED}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    story.fill("twice")
+    assert story.rows(story.project, "twice") == story.truth("twice") != {}
+
+
+BEFORE_ANYTHING = """
+import rearview as rv
+
+rv.log("early", undefined)  #?
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(2)):
+        rv.log("total", epoch)
+"""
+
+
+def test_a_statement_that_raises_before_the_run_begins_is_named(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"train.py": BEFORE_ANYTHING}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    with pytest.raises(Exception, match="undefined") as raised:
+        story.fill("early")
+    assert getattr(raised.value, "exit_code", None) == 4
