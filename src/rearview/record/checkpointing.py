@@ -6,6 +6,7 @@ Whatever fails here ends the taking of checkpoints with one sentence: the traini
 
 from __future__ import annotations
 
+import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,8 @@ from rearview.state.loading import late
 if TYPE_CHECKING:
     from rearview.record.recorder import Recorder
 
+_BEHIND_A_LOOP = 3
+"""Frames between who is asked for an iterator and who wants it: `LoopIterator` and `Loop`."""
 _IN_ORDER = (dropped.EXHAUSTED, dropped.BREAK)
 
 
@@ -39,7 +42,7 @@ class Checkpointing:
         self._outside: loops.Guard | None = None
         self._keeping: Keeping | None = None
         """None inside another `checkpointing`, or when there are to be no checkpoints: it only marks the place."""
-        self._made: dict[int, tuple[Any, Any, Any]] = {}
+        self._made: dict[int, tuple[Any, Any, Any, bool]] = {}
         """By loop: what it iterates over, its iterator, and its birth, until it is entered."""
         self._following: Following | None = None
         self._rehearsal: Rehearsal | None = None
@@ -72,7 +75,7 @@ class Checkpointing:
             return self._recorder.reach.iterator(loop, source)
         birth = None if type(source) in PLAIN else positions.begin(source)
         items: Iterator[Any] = iter(source)
-        self._made[id(loop)] = (source, items, birth)
+        self._made[id(loop)] = (source, items, birth, dropped.is_begun_by_for(sys._getframe(_BEHIND_A_LOOP)))
         return items
 
     def entered(self, loop: LoopIterator, node: Node) -> None:
@@ -87,9 +90,9 @@ class Checkpointing:
             if self._rehearsal is not None and nested is not None and nested.node is node:
                 self._rehearsal.begin(nested)
 
-    def follow(self, loop: LoopIterator, node: Node, source: Any, items: Any, birth: Any) -> None:
-        """Take a loop as the main one or as a nested one, if it is."""
-        level = Level(weakref.ref(loop), node, source, items, birth)
+    def follow(self, loop: LoopIterator, node: Node, source: Any, items: Any, birth: Any, alone: bool = False) -> None:
+        """Take a loop as the main one or as a nested one, if it is. `alone`: nothing is zipped with it."""
+        level = Level(weakref.ref(loop), node, source, items, birth, alone=alone)
         followed = self._following
         if followed is not None and followed.main.node.open:
             if node.parent is followed.main.node:

@@ -1,4 +1,4 @@
-"""How a loop was left, and which way it was where a `for` statement let go of its iterator. Reads the code of the frame that did."""
+"""How a `for` statement got its iterator and let go of it. Reads the code of the frame that did."""
 
 from __future__ import annotations
 
@@ -28,6 +28,12 @@ def how_dropped(frame: FrameType) -> int:
         at += 2
     goes_on_there = at < len(code) and (dis.opname[code[at]] in _JUMPS or at in _behind_loops(frame.f_code))
     return BREAK if goes_on_there else RETURN
+
+
+def is_begun_by_for(frame: FrameType) -> bool:
+    """Whether a `for` itself asks for the iterator that is being made: then nothing else, no `zip`, stands between."""
+    at = frame.f_lasti
+    return at >= 0 and dis.opname[frame.f_code.co_code[at]] == "GET_ITER"
 
 
 @functools.lru_cache(maxsize=64)
