@@ -1,4 +1,4 @@
-"""How a `for` statement let go of its iterator. Behind a break the program goes on; a return goes through what is around it first."""
+"""How a `for` statement got its iterator and let go of it: behind a break the program goes on, a return goes through what is around it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rearview.record.dropped import BREAK, LEFT, RETURN, how_dropped
+from rearview.record.dropped import BREAK, LEFT, RETURN, how_dropped, is_begun_by_for
 
 
 class Items:
@@ -77,3 +77,30 @@ def test_a_return_is_none_whatever_is_around_the_loop(body: str) -> None:
 
 def test_an_exception_is_neither() -> None:
     assert _ways("with c():\n    for a in items():\n        {}[a]\nreturn n") == [LEFT]
+
+
+class Asked:
+    def __init__(self) -> None:
+        self.by_for: list[bool] = []
+
+    def __iter__(self) -> Iterator[int]:
+        self.by_for.append(is_begun_by_for(sys._getframe(1)))
+        return iter((1,))
+
+
+def test_a_for_and_a_comprehension_ask_themselves() -> None:
+    asked = Asked()
+    for _ in asked:
+        pass
+    assert [one for one in asked] == [1]  # noqa: C416 (it is what asks)
+    assert asked.by_for == [True, True]
+
+
+def test_what_stands_between_is_seen() -> None:
+    asked = Asked()
+    for _ in zip(asked, asked, strict=True):
+        pass
+    for _ in enumerate(asked):
+        pass
+    assert (next(iter(asked)), list(asked), [*asked]) == (1, [1], [1])
+    assert asked.by_for == [False] * 6
