@@ -7,6 +7,7 @@ told apart. Pure.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterable
 
 from rearview.instrument.calls import name_given
@@ -28,6 +29,7 @@ from rearview.instrument.program import Part, Program
 from rearview.instrument.structure import Structure
 
 _MOST = 3
+_FRAMES = 4000
 _CONSUME = frozenset({"sum", "list", "tuple", "set", "dict", "sorted", "max", "min", "any", "all", "frozenset", "join", "fsum"})
 """What takes all items of a generator expression at once."""
 
@@ -52,6 +54,16 @@ class Walk:
 
     def run(self, entry: str | None) -> None:
         """Walk from the file that the run began with, or from each."""
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, _FRAMES))  # some ten for each call that is followed, and for each block in it
+        try:
+            self._run(entry)
+        except RecursionError:
+            self.strange = self.strange or "the calls of the program go deeper than can be followed"
+        finally:
+            sys.setrecursionlimit(limit)
+
+    def _run(self, entry: str | None) -> None:
         files = self._program.bodies
         cells = sorted(path for path in files if path.startswith("cells/"))
         if cells and entry not in files:

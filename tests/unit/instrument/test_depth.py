@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import textwrap
 
 import pytest
@@ -396,3 +397,17 @@ def test_cells_run_one_after_the_other() -> None:
 def test_a_union() -> None:
     total = union([Depth(prefix=True), Depth(nested=frozenset("a")), Depth(nested=frozenset("b"), after=True)])
     assert total == Depth(prefix=True, after=True, nested=frozenset("ab"))
+
+
+@pytest.mark.parametrize(("functions", "is_followed"), [(150, True), (5000, False)])
+def test_calls_that_go_deep(functions: int, is_followed: bool) -> None:
+    chain = "".join(f"def f{k}(x):\n    if x:\n        return f{k + 1}(x) + 1\n" for k in range(functions))
+    text = (
+        f"import rearview as rv\n{chain}def f{functions}(x):\n    return x\n"
+        "with rv.checkpointing():\n    for epoch in rv.loop('epoch', range(3)):\n        f0(1)\n"
+    )
+    limit = sys.getrecursionlimit()
+    (found,) = depths({"train.py": text}, [("train.py", text.count("\n"))], "train.py")
+    assert found.whole is not is_followed
+    assert is_followed or "deeper than can be followed" in found.why
+    assert sys.getrecursionlimit() == limit

@@ -22,7 +22,8 @@ def adopt() -> int:
     single = getattr(module, "_SingleProcessDataLoaderIter", None)
     if single is None:
         return 0
-    fresh = [thing for thing in gc.get_objects() if type(thing) is single and thing._num_yielded == 0 and thing._dataset_kind == 0]
+    every = [thing for thing in gc.get_referrers(single) if type(thing) is single]  # an object refers to its class: several times as quick
+    fresh = [thing for thing in every if thing._num_yielded == 0 and thing._dataset_kind == 0]
     if not fresh:
         return 0
     loaders = [thing for thing in gc.get_objects() if issubclass(type(thing), module.DataLoader)]
