@@ -7,11 +7,13 @@ from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
 import pytest
-import torch
-from torch import nn
 
 from rearview.state.capture import capture
 from rearview.state.tree import decode, encode
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+pytestmark = pytest.mark.torch
 
 KEPT: dict[str, Any] = {
     "containers": [1, (2.5, "a"), {"b": [None]}, {3}, frozenset({4}), deque([5]), OrderedDict(c=6), defaultdict(list, d=[7])],

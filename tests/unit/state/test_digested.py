@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
-from torch import nn
 
 from rearview.state.capture import capture
 from rearview.state.digested import Before
 from rearview.state.digests import _Digests, root_digests
 from rearview.store.packs.chunks import digest
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+pytestmark = pytest.mark.torch
 
 Roots = dict[tuple[str | int, ...], Any]
 

@@ -110,7 +110,7 @@ def alike(made: Any, wanted: Any) -> bool:
     if {id(item) for item in made} == {id(item) for item in wanted} and not all(map(_is_plain, made)):
         return True
     same = _all_same(list(set.__iter__(made)), list(set.__iter__(wanted)))
-    return same and (not _readable() or (_mask(made) == _mask(wanted) and _gaps(made) == _gaps(wanted)))
+    return same and (not _readable() or _layout(made) == _layout(wanted))
 
 
 def alike_frozen(made: Any, wanted: Any) -> bool:
@@ -202,6 +202,11 @@ def _slots(value: Any) -> dict[int, int]:
     entries.frombytes(_entries(value))
     known = {id(item) for item in value}
     return {address: at for at, address in enumerate(entries[::2]) if address in known}
+
+
+def _layout(value: Any) -> tuple[int, int, list[int]]:
+    """The size of the table, its gaps, and the places of its elements: two that give out the same may still go on otherwise."""
+    return _mask(value), _gaps(value), list(_slots(value).values())
 
 
 def _by_places(value: Any, items: Sequence[Any]) -> list[Any] | None:
