@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.warm import end
+
 ADDRESS = "REARVIEW_TEST_NURSERY"
 """For a command of a warm process (see `warm.py`): where the workers that it starts are forked."""
 TORCH = ("numpy", "torch", "torch._dynamo", "torch.optim.swa_utils", "torch.utils.data", "tqdm")
@@ -52,12 +54,7 @@ class Nursery:
 
     def close(self) -> None:
         """End it."""
-        if self._server is not None:
-            assert self._server.stdin is not None
-            assert self._server.stdout is not None
-            self._server.stdin.close()
-            self._server.wait()
-            self._server.stdout.close()
+        end(self._server)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -79,13 +79,18 @@ class Warm:
 
     def close(self) -> None:
         """End the process."""
-        if self._server is not None:
-            assert self._server.stdin is not None
-            assert self._server.stdout is not None
-            self._server.stdin.close()
-            self._server.wait()
-            self._server.stdout.close()
-            self._server = None
+        end(self._server)
+        self._server = None
+
+
+def end(server: subprocess.Popen[bytes] | None) -> None:
+    """End a process that serves until its input does."""
+    if server is not None:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.close()
+        server.wait()
+        server.stdout.close()
 
 
 def _serve() -> None:

@@ -108,15 +108,8 @@ def of_run(store: Store, run: RunId, damage: list[str] | None = None) -> list[Ch
 
 def _telling(infos: Sequence[CheckpointInfo]) -> list[CheckpointInfo]:
     """With the depths at which paths say which loop of a name is meant."""
-    loops: dict[tuple[object, ...], set[int]] = {}
-    for info in infos:
-        for depth, element in enumerate(info.path):
-            loops.setdefault((*_loops(info.path[:depth]), element.loop), set()).add(element.occurrence)
-
-    def told(path: paths.Path) -> frozenset[int]:
-        return frozenset(k for k, one in enumerate(path) if loops[*_loops(path[:k]), one.loop] != {0})
-
-    return [replace(info, told=told(info.path)) for info in infos]
+    told = manifests.telling(_loops(info.path) for info in infos)
+    return [replace(info, told=told(_loops(info.path))) for info in infos]
 
 
 def _loops(path: Sequence[paths.Element]) -> tuple[tuple[str, int], ...]:

@@ -72,8 +72,8 @@ class Recorder:
         """The checkpoints of this run, once there is something to keep."""
         self.reach: Reach | None = None
         self.guard: loops.Guard | None = None
-        self.covered: Began | None = None
         """Who takes checkpoints in the loops of this run, or brings a resumed program to where it was."""
+        self.covered: Began | None = None  # by `checkpointing` blocks before
         self.reaching = False
         """The program is on its way to where it is resumed: what it records was recorded before."""
         self._sync_always = sync_always

@@ -5,7 +5,7 @@ Reads manifests and chunks; unpickles nothing. Must not know what a state means.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,28 +112,13 @@ def in_words(part: str, path: list[list[Any]]) -> str:
     return f"{around}{', ' if around else ''}after {shown[-1]}" if shown else "the beginning"
 
 
-def _telling(every: Sequence[list[list[Any]]]) -> Callable[[list[list[Any]]], frozenset[int]]:
-    """At which depths a path has to say which loop of a name is meant, among these."""
-    loops: dict[object, set[int]] = {}
-    for path in every:
-        for k, (_, nth, *_) in enumerate(path):
-            loops.setdefault(_loop(path, k), set()).add(nth)
-    return lambda path: frozenset(k for k in range(len(path)) if loops[_loop(path, k)] != {0})
-
-
-def _loop(path: list[list[Any]], depth: int) -> object:
-    """A name of loops, and in which it is."""
-    return tuple((name, nth) for name, nth, *_ in path[:depth]), path[depth][0]
-
-
-
 def of_run(store: Store, run: RunId) -> tuple[list[RestorePoint], list[str]]:
     """The places a run can go on from, newest first, and a sentence for each damaged manifest."""
     damaged: list[Damaged] = []
     every = list(manifests.grouped(store, run, damaged))
-    told = _telling([one.members[0].path for one in every])
+    told = manifests.telling(_loops(one) for one in every)
     found = [one for one in every if _can_restart(one)]
-    points = [RestorePoint(run, one.attempt, one.number, one.part, one.members, told(one.members[0].path)) for one in found]
+    points = [RestorePoint(run, one.attempt, one.number, one.part, one.members, told(_loops(one))) for one in found]
     points.sort(key=lambda point: (point.attempt, point.number, manifests.PARTS.index(point.part)), reverse=True)
     return points, [str(problem) for problem in damaged]
 
@@ -196,3 +181,7 @@ def newest_sound(store: Store, points: list[RestorePoint]) -> tuple[RestorePoint
 
 def _sentences(rows: Iterable[Sequence[str]]) -> list[str]:
     return list(dict.fromkeys(f"{where} ({kind}): {why}" for where, kind, why in rows))
+
+
+def _loops(checkpoint: manifests.Checkpoint) -> manifests.Loops:
+    return tuple((name, nth) for name, nth, *_ in checkpoint.members[0].path)

@@ -1,7 +1,8 @@
 """In a worker: what added statements made before the main loop, and whether it stays as it was made.
 
 Every worker makes such an object anew, and no checkpoint has it. One that only answers (a loss, a reference model) is the same in each; one
-that counts along would begin from nothing in each stretch. It is looked at twice: where a probe first finds it, and at the end.
+that counts along would begin from nothing in each stretch. It is looked at where a probe first finds it, and after each iteration: a worker
+may be ended at any time, and what it did until then may be kept.
 """
 
 from __future__ import annotations
@@ -39,8 +40,11 @@ class Along:
                 self._held[name] = value, _told(value)
 
     def changed(self) -> list[str]:
-        """What is not as it was found, or cannot be told to be."""
-        return sorted(name for name, (value, before) in self._held.items() if before is None or _told(value) != before)
+        """What is not as it was found, or cannot be told to be, and was not said before."""
+        found = sorted(name for name, (value, before) in self._held.items() if before is None or _told(value) != before)
+        for name in found:
+            del self._held[name]
+        return found
 
 
 def _told(value: Any) -> str | None:

@@ -149,8 +149,7 @@ class ReplayRecorder(Recorder):
         """The program ended, or its unit did."""
         for path, why in self.leaving():
             self.fact("loaded_elsewhere", path=path, why=why)
-        for name in self.along.changed():
-            self.fact("changed_along", name=name)
+        self._look_along()
         over = lifecycle.script_is_over()
         if how == "finished" and not over and not self._stopped:
             self.fact("unit_done", why="end")
@@ -165,7 +164,12 @@ class ReplayRecorder(Recorder):
         if self.unit.last is None and not self.unit.to_end and not self.reaching:
             self._stop("prefix")
 
+    def _look_along(self) -> None:
+        for name in self.along.changed():
+            self.fact("changed_along", name=name)
+
     def _iteration_ended(self, place: Place) -> None:
+        self._look_along()
         if not self.unit.to_end and self.unit.last is not None and place >= self.unit.last:
             self._stop("last")
 

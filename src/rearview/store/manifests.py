@@ -10,7 +10,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from rearview.store.packs.chunks import ChunkRef, refs_of
 SCHEMA = "rearview.checkpoint/1"
 PARTS = ("inside", "block", "iteration")
 """The boundaries at which a state is taken: inside a nested loop, at its end, at the end of the outer iteration."""
+Loops = tuple[tuple[str, int], ...]
+"""The loops of a path from the outermost, each with how many of its name there were before."""
 SUFFIX = ".json"
 THINNED = ".thinned"
 PIN = ".pin"
@@ -310,3 +312,12 @@ def read_mark(store: Store, name: ManifestName, mark: str) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return facts if isinstance(facts, dict) else {}
+
+
+def telling(every: Iterable[Loops]) -> Callable[[Loops], frozenset[int]]:
+    """At which depths a path has to say which loop of a name is meant: where these paths have several of one name."""
+    known: dict[object, set[int]] = {}
+    for path in every:
+        for depth, (name, nth) in enumerate(path):
+            known.setdefault((*path[:depth], name), set()).add(nth)
+    return lambda path: frozenset(depth for depth, (name, _) in enumerate(path) if known[(*path[:depth], name)] != {0})

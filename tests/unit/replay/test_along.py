@@ -61,3 +61,13 @@ def test_what_is_another_object_later_is_not_what_was_looked_at() -> None:
     thing = [2]
     along.look(sys._getframe())
     assert along.changed() == [] and thing == [2]
+
+
+def test_a_change_is_told_when_it_is_seen_and_once() -> None:
+    along = Along(["thing"])
+    thing = [1]
+    along.look(sys._getframe())
+    assert along.changed() == []
+    thing.append(2)
+    assert along.changed() == ["thing"]
+    assert along.changed() == []
