@@ -49,3 +49,9 @@ def test_a_bar_in_a_variable_stays_and_what_it_runs_over_is_kept() -> None:
 def test_a_bar_around_an_iterator_is_named() -> None:
     captured = capture(roots(bar=bar_over(iter("ab"))))
     assert [one.where for one in captured.missing] == ["bar"]
+
+
+def test_its_node_is_made_as_all_others_are() -> None:
+    """The collector looks through what is no tuple at every turn, and who reads a tree asks for one."""
+    tree = capture(roots(bar=tqdm(range(3), file=io.StringIO()))).tree
+    assert [kind for kind, payload in tree.nodes if isinstance(payload, list)] == []

@@ -186,7 +186,7 @@ def _take_bar(walk: Walk, value: Any) -> Node:
     if hasattr(type(within), "__next__") and not _is_ours(type(within)):  # where a loop is belongs to the checkpoint
         raise Uncapturable("a progress bar around an iterator: how far that has come is not known")
     walk.differs(value, "a progress bar, which is not kept: it shows what is done since")
-    return ("live", [*walk.slots((type_name(value), "a progress bar", None)), walk.slot(within)])
+    return ("live", (*walk.slots((type_name(value), "a progress bar", None)), walk.slot(within)))
 
 
 def _take_lock(walk: Walk, value: Any) -> Node:
