@@ -49,7 +49,7 @@ class Project:
         assert found is not None
         self.epochs = max(4, round(int(found[1]) * PART))
         self._module.write_text(text, encoding="utf-8")
-        (folder / "pyproject.toml").touch()  # a project of its own, also inside of this repository
+        subprocess.run(["git", "init", "-q", str(folder)], check=True)  # a project of its own, also inside of this repository
         (folder / "train.py").write_text(
             f"import random\nimport torch\nrandom.seed(1)\ntorch.set_num_threads(1)\nfrom bench.workloads.{name} import train\n"
             f"if __name__ == '__main__':\n    train({self.epochs})\n",
