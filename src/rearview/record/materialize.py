@@ -98,7 +98,7 @@ class Materializer:
         self._last: Job | None = None
         self._packer: Packer | None = None
         self._before = Before()
-        """How the state before was hashed."""
+        """How the states before were hashed."""
         self.said_memory = False
 
     # -- on the training thread ----------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""What the digests of one state were made of, for the next one: most of a program is told the same way at every checkpoint.
+"""What the digests of one state were made of, for the next ones: most of a program is told the same way at every checkpoint.
 
 Holds plain nodes and text, no object of the program. Nothing is taken for unchanged: the nodes themselves are compared, and what memory
-holds is asked anew. Bounded: a state of very many nodes is not remembered.
+holds is asked anew. Bounded: two states are remembered, of very many nodes none.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from rearview.state.tree import Node, RootKey
 
 MOST_NODES = 50_000
 """Of a state that is remembered: some 20 MB."""
+_STATES = 2
 _MOST_OTHERS = 1000
 """So many nodes are others, and the numbers have shifted: what follows is not looked at."""
 _BLOCK = 64
@@ -49,24 +50,48 @@ class Told:
 
 @dataclass(slots=True)
 class Before:
-    """The state before, by root."""
+    """The two states before, by root: of the two parts of a checkpoint each is most like its own kind (`train`, `eval`)."""
 
-    nodes: Sequence[Node] = ()
-    roots: dict[RootKey, Told] = field(default_factory=dict)
+    states: list[tuple[Sequence[Node], dict[RootKey, Told]]] = field(default_factory=list)
 
-    def others(self, nodes: Sequence[Node]) -> tuple[set[int], int]:
-        """Which nodes are not what they were, and up to where that was looked at. Small memory may hold something else."""
-        before = self.nodes
-        found: set[int] = set()
-        end = min(len(before), len(nodes))
-        for start in range(0, end, _BLOCK):
-            stop = min(start + _BLOCK, end)
-            if nodes[start:stop] != before[start:stop]:
-                found.update(at for at in range(start, stop) if not _is_same(nodes[at], before[at]))
-                if len(found) > _MOST_OTHERS:
-                    return found, stop
-        found.update(at for at in range(end) if before[at][0] in _NUMBERS and not _is_same(nodes[at], before[at]))
-        return found, end
+    def alike(self, nodes: Sequence[Node]) -> list[Alike]:
+        """What can be taken over from each, the newest first."""
+        return [Alike(told, *_others(before, nodes)) for before, told in self.states]
+
+    def now(self, nodes: Sequence[Node], told: dict[RootKey, Told]) -> None:
+        """This is the newest from now on."""
+        newest = [(nodes, told)] if len(nodes) <= MOST_NODES else []
+        self.states = [*newest, *self.states][:_STATES]
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """How a state differs from one before."""
+
+    roots: dict[RootKey, Told]
+    others: set[int]
+    """Which nodes are not what they were."""
+    end: int
+    """Up to where that was looked at."""
+
+    def told(self, key: RootKey, number: int, owned: Owned) -> Told | None:
+        """How a root was told, if it would be told so now."""
+        told = self.roots.get(key)
+        return told if told is not None and told.holds(number, self.others, self.end, owned) else None
+
+
+def _others(before: Sequence[Node], nodes: Sequence[Node]) -> tuple[set[int], int]:
+    """Which nodes are not what they were, and up to where that was looked at. Small memory may hold something else."""
+    found: set[int] = set()
+    end = min(len(before), len(nodes))
+    for start in range(0, end, _BLOCK):
+        stop = min(start + _BLOCK, end)
+        if nodes[start:stop] != before[start:stop]:
+            found.update(at for at in range(start, stop) if not _is_same(nodes[at], before[at]))
+            if len(found) > _MOST_OTHERS:
+                return found, stop
+    found.update(at for at in range(end) if before[at][0] in _NUMBERS and not _is_same(nodes[at], before[at]))
+    return found, end
 
 
 def _is_same(node: Node, before: Node) -> bool:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rearview.state import visible
-from rearview.state.digested import MOST_NODES, Before, Owned, Told
+from rearview.state.digested import Before, Owned, Told
 from rearview.state.take.tensors import HISTORY, RETAINS_GRAD
 from rearview.state.tree import KINDS, RootKey, Tree, is_atom
 
@@ -47,26 +47,26 @@ def root_digests(
 ) -> dict[RootKey, str]:
     """The digest of every root, or of some: equal if and only if the states are.
 
-    `seen`: what `visible` says of the tree, where it was asked already. `before`: the state before, which this one takes the place of;
-    roots that are told as they were then need no walk.
+    `seen`: what `visible` says of the tree, where it was asked already. `before`: the states before, of which this is the newest from
+    now on; roots that are told as they were then need no walk.
     """
     wanted = tree.roots if only is None else {key: tree.roots[key] for key in only if key in tree.roots}
     ordered = sorted(wanted, key=_rank)
     work = _Digests(tree, buffer_digests, [wanted[key] for key in ordered], visible.ranges(tree) if seen is None else seen)
     if before is None:
         return {key: work.of(wanted[key], repr(key).encode()) for key in ordered}
-    others, end = before.others(tree.nodes)
+    alike = before.alike(tree.nodes)
     found: dict[RootKey, str] = {}
     every: dict[RootKey, Told] = {}
     for key in ordered:
-        told, name = before.roots.get(key), repr(key).encode()
-        if told is not None and told.holds(wanted[key], others, end, work.owned):
+        told = next((told for one in alike if (told := one.told(key, wanted[key], work.owned)) is not None), None)
+        if told is not None:
             found[key] = work.again(told)
         else:
-            found[key], told = work.told(wanted[key], name)
+            found[key], told = work.told(wanted[key], repr(key).encode())
         if told is not None:
             every[key] = told
-    before.nodes, before.roots = (tree.nodes, every) if len(tree.nodes) <= MOST_NODES else ((), {})
+    before.now(tree.nodes, every)
     return found
 
 

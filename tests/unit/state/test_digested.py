@@ -93,3 +93,19 @@ def test_what_is_told_as_before_is_not_walked(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(_Digests, "told", lambda self, root, name: walked.append(name) or told(self, root, name))
     digests(roots, before)
     assert walked == [repr(("local", 0, key)).encode() for key in ("i", "tensors")]  # their order is that of what they hold
+
+
+def test_a_model_that_changes_between_two_modes_is_told_as_in_the_same_mode_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    roots, before = program(), Before()
+    net = roots["given", "net"]
+    for mode in (True, False):
+        net.train(mode)
+        digests(roots, before)
+    walked: list[object] = []
+    told = _Digests.told
+    monkeypatch.setattr(_Digests, "told", lambda self, root, name: walked.append(name) or told(self, root, name))
+    for mode in (True, False):
+        net.train(mode)
+        step(roots)
+        assert digests(roots, before) == digests(roots)
+    assert repr(("given", "net")).encode() not in walked
