@@ -15,9 +15,6 @@ from rearview.state.tree import Node, RootKey
 MOST_NODES = 50_000
 """Of a state that is remembered: some 20 MB."""
 _STATES = 2
-_MOST_OTHERS = 1000
-"""So many nodes are others, and the numbers have shifted: what follows is not looked at."""
-_BLOCK = 64
 _NUMBERS = ("float", "complex")
 """Of these two may be equal and not the same: 0.0 and -0.0."""
 
@@ -82,16 +79,9 @@ class Alike:
 
 def _others(before: Sequence[Node], nodes: Sequence[Node]) -> tuple[set[int], int]:
     """Which nodes are not what they were, and up to where that was looked at. Small memory may hold something else."""
-    found: set[int] = set()
-    end = min(len(before), len(nodes))
-    for start in range(0, end, _BLOCK):
-        stop = min(start + _BLOCK, end)
-        if nodes[start:stop] != before[start:stop]:
-            found.update(at for at in range(start, stop) if not _is_same(nodes[at], before[at]))
-            if len(found) > _MOST_OTHERS:
-                return found, stop
-    found.update(at for at in range(end) if before[at][0] in _NUMBERS and not _is_same(nodes[at], before[at]))
-    return found, end
+    pairs = enumerate(zip(nodes, before, strict=False))
+    unequal = [at for at, (now, then) in pairs if now is not then and (now != then or now[0] in _NUMBERS)]
+    return {at for at in unequal if not _is_same(nodes[at], before[at])}, min(len(before), len(nodes))
 
 
 def _is_same(node: Node, before: Node) -> bool:
