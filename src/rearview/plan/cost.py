@@ -1,7 +1,7 @@
 """What a stretch will take: process start, code before the loop, restores, what runs, and the comparison with the record. Pure.
 
 FlorDB section 5.2 sums the recorded times of what runs; here also what replays really took is learned from: seconds per byte of putting a
-state back and of digesting one, and how far earlier predictions were off.
+state back and of digesting one, the pace of the program, and how far predictions were off.
 """
 
 from __future__ import annotations
@@ -148,13 +148,12 @@ class Costs:
         spread = _SPREAD * math.sqrt(sum(self._variance(segment, skipped) for segment, skipped in ran))
         ratios = self._rates.ratios
         if len(ratios) >= 3:
-            middle = statistics.median(ratios)
             low, high = min(ratios), max(ratios)
         else:
             unsure = _UNSURE if self._history.measured else _GUESSED
-            middle, low, high = 1.0, min(1.0 - unsure, *ratios, 1.0), max(1.0 + unsure, *ratios, 1.0)
-        expected = seconds * middle
-        return Seconds(expected, max(0.0, seconds * low - spread), seconds * high + spread)
+            low, high = min(1.0 - unsure, 1.0, *ratios), max(1.0 + unsure, 1.0, *ratios)
+        # What these replays taught is in the rates already: how far they were off tells only how sure this is.
+        return Seconds(seconds, max(0.0, seconds * min(low, 1.0) - spread), seconds * max(high, 1.0) + spread)
 
     def _variance(self, segment: Segment, skipped: bool) -> float:
         if segment.iteration is None or not 0 <= segment.block < len(self._history.blocks):

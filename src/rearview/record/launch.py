@@ -21,22 +21,27 @@ from typing import Any
 _UNIT = "REARVIEW_UNIT"
 """Set for a worker of a replay."""
 _interrupted = False
+_leaves_with: int | None = None
+"""The exit code of a worker whose program is over: what a process with torch does after that takes a while and answers nothing."""
 _inside: Any = str
 """Where the program finds a path of the recorded run: a replay may give it copies."""
 _code: Any = None
 """The recorded source that runs, if it is not that on disk."""
 
 
-def _die_as_interrupted() -> None:
-    """Last of all: a program that Ctrl-C ended dies of SIGINT, as it does under plain Python."""
-    if _interrupted:
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, ValueError, AttributeError):
-                pass
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
+def _last_of_all() -> None:
+    """A program that Ctrl-C ended dies of SIGINT, as it does under plain Python; a worker of a replay ends without taking itself apart."""
+    if not _interrupted and _leaves_with is None:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass
+    if _leaves_with is not None:
+        os._exit(_leaves_with)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def _main_module(file: str | None, loader: Any = None) -> ModuleType:
@@ -234,12 +239,13 @@ def _find_spec(name: str) -> Any:
 
 def main() -> None:
     """Become the script."""
-    global _interrupted, _inside  # noqa: PLW0603
-    atexit.register(_die_as_interrupted)  # first, so that it runs last
+    global _interrupted, _inside, _leaves_with  # noqa: PLW0603
+    atexit.register(_last_of_all)  # first, so that it runs last
     _die_with_parent()
     from rearview.record import lifecycle  # importing rearview looks at what cannot be learned later
 
-    if _UNIT in os.environ:  # by name: recording must not know of replays
+    is_worker = _UNIT in os.environ
+    if is_worker:  # by name: recording must not know of replays
         _inside = importlib.import_module("rearview.replay.worker").enter(lambda: _code)
     mode, target, *arguments = sys.argv[2:]
     try:
@@ -256,6 +262,7 @@ def main() -> None:
         _interrupted = isinstance(error, KeyboardInterrupt)
         sys.exit(1)
     lifecycle.script_ended(None, 0)
+    _leaves_with = 0 if is_worker else None
 
 
 if __name__ == "__main__":
