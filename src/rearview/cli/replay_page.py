@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from rearview.catalog import paths
 from rearview.cli import output, replay_versions, screen, tables, text
 from rearview.plan import scans
 from rearview.plan.cost import Seconds
@@ -14,6 +15,7 @@ from rearview.plan.timeline import BLOCK, INSIDE, Boundary
 from rearview.replay.answering import Answer, raised
 from rearview.replay.asking import UNSURE, Prospect
 from rearview.replay.compare import Difference
+from rearview.replay.coverage import path_of
 from rearview.replay.preparing import Prepared
 from rearview.replay.query import DIGESTS, Other, Question
 from rearview.store.replays import Replay
@@ -151,16 +153,10 @@ def starts_in_words(prepared: Prepared) -> str:
 
 
 def _state(prepared: Prepared, state: Boundary) -> str:
-    place = _place(prepared, state.block, state.iteration)
+    place = paths.shown(path_of(prepared.history.blocks[state.block], state.iteration))
     if state.part == INSIDE:
         return f"{place}/{state.loop}#{state.step}"
     return f"{place} (end of its nested loop)" if state.part == BLOCK else place
-
-
-def _place(prepared: Prepared, block: int, iteration: int) -> str:
-    mine = prepared.history.blocks[block]
-    value = mine.values[iteration] if iteration < len(mine.values) else None
-    return f"{mine.name}#{iteration}" if value is None else f"{mine.name}={value}"
 
 
 def runs_in_words(prepared: Prepared) -> str:

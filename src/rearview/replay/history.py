@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -202,15 +203,21 @@ def _block(found: Told, main: Main, before: Main | None, killed: bool) -> MainBl
     else:
         count, ending = max(whole, entered + 1), "left"
     total_s, nested_s = _filled(main, count, entered >= 0)
-    called = found.values.get(main.key, {})
-    affine = found.affine.get(main.key)
-    values = tuple(affine[0] + k * affine[1] if affine else _value(called.get(k)) for k in range(count))
+    values = tuple(_value(found, main.key, k) for k in range(count))
     gap = found.ran_s(_ended_at(before), main.wall) if before is not None else 0.0
-    around = tuple((name, occurrence, main.key[at + 1][2]) for at, (name, occurrence, _) in enumerate(main.key[:-1]))
+    around = tuple(
+        (name, occurrence, inner[2], _value(found, main.key[: at + 1], inner[2]))
+        for at, ((name, occurrence, _), inner) in enumerate(itertools.pairwise(main.key))
+    )
     return MainBlock(main.name, total_s, nested_s, ending, gap, around, values, main.key[-1][1])
 
 
-def _value(encoded: object) -> object:
+def _value(found: Told, loop: Key, iteration: int) -> object:
+    """What an iteration is called, if that is known."""
+    if loop in found.affine:
+        first, step = found.affine[loop]
+        return first + iteration * step
+    encoded = found.values.get(loop, {}).get(iteration)
     return decode(encoded) if isinstance(encoded, bytes) else None
 
 
