@@ -235,7 +235,8 @@ def result(answer: Answer, view: screen.Screen) -> list[str]:
 def _difference(first: Difference) -> str:
     """What differs; of a state only digests are known, which say nothing to a person."""
     if first.kind == "state":
-        return f"{root_in_words(first.name)} in the kept state" + (" (not there any more)" if first.replayed is None else "")
+        gone = " (not there any more)" if first.replayed is None else " (not there then)" if first.recorded is None else ""
+        return f"{root_in_words(first.name)} in the kept state{gone}"
     return f"{first.name} was {_cut(first.recorded)}, is {_cut(first.replayed)}"
 
 
@@ -244,6 +245,8 @@ def root_in_words(name: str) -> str:
 
     >>> root_in_words("global/__main__/t0"), root_in_words("stream/global"), root_in_words("given/net"), root_in_words("val/loss")
     ('t0', 'the random streams', 'net', 'val/loss')
+    >>> root_in_words("function/__main__/step/__dict__")
+    'what step remembers'
     """
     kind, _, rest = name.partition("/")
     if kind == "stream" and rest in ("global", "iteration"):
@@ -252,6 +255,8 @@ def root_in_words(name: str) -> str:
         return "the position of a loop"
     if kind == "item" and rest.isdigit():
         return "the item of the main loop"
+    if kind == "function" and rest.count("/") == 2:
+        return f"what {rest.split('/')[1]} remembers"
     return name.rsplit("/", 1)[-1] if kind in ("given", "local", "global", "class") and rest else name
 
 

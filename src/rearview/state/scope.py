@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ from rearview.state.tree import RootKey
 OURS = __name__.partition(".")[0]
 _NOTEBOOK = frozenset("In Out get_ipython exit quit open _dh _ih _oh _ __ ___ _i _ii _iii _exit_code".split())
 _FUNCTION_PARTS = ("__defaults__", "__kwdefaults__", "__dict__")
+OF_CODE = ("function", "class")
+"""Roots of what functions and classes remember."""
 _PLAIN = (int, float, str, bool, bytes, complex, type(None), type)
 _NOTEBOOK_HISTORY = re.compile(r"_i?\d+")
 
@@ -75,6 +77,16 @@ def bind(frames: Sequence[types.FrameType], values: Mapping[RootKey, object]) ->
     for depth, bound in by_frame.items():
         if not variables.is_module(frames[depth]):
             variables.assign(frames[depth], bound)
+
+
+def forget(keys: Iterable[RootKey]) -> None:
+    """Take from functions and classes what they remember."""
+    for kind, module, called, part, *_ in (key for key in keys if key[0] in OF_CODE):
+        owner = found(str(module), str(called))
+        if kind == "class" and isinstance(owner, type) and part in vars(owner):
+            type.__delattr__(owner, str(part))
+        elif isinstance(owner, types.FunctionType) and part == "__dict__":
+            vars(owner).clear()
 
 
 def _bind_function(function: types.FunctionType, part: str, value: object) -> None:
