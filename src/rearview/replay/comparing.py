@@ -23,7 +23,7 @@ from rearview.state import bindings, positions, streams, visible
 from rearview.state.capture import Captured, capture
 from rearview.state.digests import root_digests
 from rearview.state.look import look
-from rearview.state.scope import OF_CODE
+from rearview.state.scope import OF_CODE, REMEMBERED, assigned_by_functions
 from rearview.state.tree import RootKey, decode
 from rearview.store import objects
 from rearview.store.layout import Store
@@ -216,7 +216,7 @@ def differences(
     wanted = [keys[text] for text in recorded if text in keys]
     memory = buffer_digests(captured)
     digests = root_digests(captured.tree, memory, only=wanted)
-    more = [key for text, key in keys.items() if key[0] in OF_CODE and text not in recorded]
+    more = [key for text, key in keys.items() if key[0] in REMEMBERED and text not in recorded]
     found: list[list[Any]] = [["/".join(map(str, key)), None, "new"] for key in _of_program(more, state)]
     for text, (before, *_) in recorded.items():
         now = digests[keys[text]] if text in keys else None
@@ -229,10 +229,11 @@ def differences(
 
 
 def _of_program(keys: Sequence[RootKey], state: Callable[[], leaves.State | None]) -> list[RootKey]:
-    """Those of functions and classes that the recorded program had; none if its state is gone."""
+    """Those of functions and classes that the recorded program had, and variables that these assign; none if its state is gone."""
     then = state() if keys else None
     had = {} if then is None else {key[1]: look(then.tree, key, _NoMemory()) for key in then.tree.roots if key[0] == bindings.KIND}
-    return [key for key in keys if str(key[2]).partition(".")[0] in had.get(key[1], ())]
+    assigned = {module: assigned_by_functions(str(module), names) for module, names in had.items()}
+    return [key for key in keys if str(key[2]).partition(".")[0] in (had if key[0] in OF_CODE else assigned).get(key[1], ())]
 
 
 class _NoMemory:

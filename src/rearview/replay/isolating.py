@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rearview.record import kept
 from rearview.record.checkpointing import Checkpointing
 from rearview.record.recorder import Recorder
-from rearview.state.scope import forget
+from rearview.state.scope import REMEMBERED, forget
 
 
 def hold(recorder: Recorder) -> Callable[[], None]:
@@ -20,7 +20,7 @@ def hold(recorder: Recorder) -> Callable[[], None]:
     def put_back() -> None:
         if scope is not None:
             held.put_back(scope)
-            forget(key for key in scope.roots() if key not in roots)
+            forget(key for key in scope.roots() if key[0] in REMEMBERED and key not in roots)
         held.put_streams_back()
 
     return put_back

@@ -92,6 +92,16 @@ class Meter:
         return cls.n
 
 
+def made_once():
+    global made
+    made = made + 1 if "made" in names() else 1
+    return made
+
+
+def names():
+    return globals()
+
+
 total = 0.0
 with rv.checkpointing():
     for epoch in rv.loop("epoch", range(4)):
@@ -100,10 +110,14 @@ with rv.checkpointing():
         rv.log("total", total)
         rv.log("called", calls())  #?
         rv.log("ticked", Meter.tick())  #?
+        rv.log("made_once", made_once())  #?
 """
 
 
-@pytest.mark.parametrize(("name", "what"), [("called", "what calls remembers"), ("ticked", "n in the kept state (not there then)")])
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("called", "what calls remembers"), ("ticked", "n in the kept state (not there then)"), ("made_once", "made in the kept state")],
+)
 def test_what_a_statement_lets_the_program_remember_for_the_first_time_is_a_change(tmp_path: Path, name: str, what: str) -> None:
     story = Story(tmp_path, {"train.py": COUNTS_ON_ITSELF}, env={"REARVIEW_EVERY": "1"})
     story.record()
