@@ -38,6 +38,7 @@ MAY_WRITE_FILES = {
     "replay/sandbox_owners.py": "copies files of others to scratch, where a replay may write them",
     "replay/sandbox_copies.py": "makes the private work folder in scratch, where there are no overlays",
     "replay/sandbox_files.py": "puts output files to an earlier state, in a sandbox where that alters nothing of the user's",
+    "state/put/functions.py": "opens the null device, to make a closed file of the program anew",
 }
 """Modules below the faces that write files. What `cli` writes are files the user named."""
 

@@ -237,6 +237,10 @@ def _forget(names: tuple[str, ...], run_ref: str | None) -> int:
 
     if not names:
         raise UsageError("--forget takes the names, or the ids of replays, that are to be forgotten")
-    for name, one in replays.forget(names, run_ref):
+    gone = replays.forget(names, run_ref)
+    for name, one in gone:
         screen.write([f"forgot {text.escape(name)} of run {one.run} (replay {one.id})"])
+    unknown = [name for name in names if name not in {name for name, _ in gone}]
+    if unknown:
+        screen.note(f"nothing was replayed as {text.escape(', '.join(unknown))}")
     return EXIT_OK

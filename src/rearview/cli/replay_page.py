@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from rearview.catalog import paths
 from rearview.cli import output, replay_versions, screen, tables, text
 from rearview.plan import scans
 from rearview.plan.cost import Seconds
@@ -14,6 +15,7 @@ from rearview.plan.timeline import BLOCK, INSIDE, Boundary
 from rearview.replay.answering import Answer, raised
 from rearview.replay.asking import UNSURE, Prospect
 from rearview.replay.compare import Difference
+from rearview.replay.coverage import path_of
 from rearview.replay.preparing import Prepared
 from rearview.replay.query import DIGESTS, Other, Question
 from rearview.store.replays import Replay
@@ -151,16 +153,10 @@ def starts_in_words(prepared: Prepared) -> str:
 
 
 def _state(prepared: Prepared, state: Boundary) -> str:
-    place = _place(prepared, state.block, state.iteration)
+    place = paths.shown(path_of(prepared.history.blocks[state.block], state.iteration))
     if state.part == INSIDE:
         return f"{place}/{state.loop}#{state.step}"
     return f"{place} (end of its nested loop)" if state.part == BLOCK else place
-
-
-def _place(prepared: Prepared, block: int, iteration: int) -> str:
-    mine = prepared.history.blocks[block]
-    value = mine.values[iteration] if iteration < len(mine.values) else None
-    return f"{mine.name}#{iteration}" if value is None else f"{mine.name}={value}"
 
 
 def runs_in_words(prepared: Prepared) -> str:
@@ -239,7 +235,8 @@ def result(answer: Answer, view: screen.Screen) -> list[str]:
 def _difference(first: Difference) -> str:
     """What differs; of a state only digests are known, which say nothing to a person."""
     if first.kind == "state":
-        return f"{root_in_words(first.name)} in the kept state" + (" (not there any more)" if first.replayed is None else "")
+        gone = " (not there any more)" if first.replayed is None else " (not there then)" if first.recorded is None else ""
+        return f"{root_in_words(first.name)} in the kept state{gone}"
     return f"{first.name} was {_cut(first.recorded)}, is {_cut(first.replayed)}"
 
 
@@ -248,6 +245,8 @@ def root_in_words(name: str) -> str:
 
     >>> root_in_words("global/__main__/t0"), root_in_words("stream/global"), root_in_words("given/net"), root_in_words("val/loss")
     ('t0', 'the random streams', 'net', 'val/loss')
+    >>> root_in_words("function/__main__/step/__dict__")
+    'what step remembers'
     """
     kind, _, rest = name.partition("/")
     if kind == "stream" and rest in ("global", "iteration"):
@@ -256,6 +255,8 @@ def root_in_words(name: str) -> str:
         return "the position of a loop"
     if kind == "item" and rest.isdigit():
         return "the item of the main loop"
+    if kind == "function" and rest.count("/") == 2:
+        return f"what {rest.split('/')[1]} remembers"
     return name.rsplit("/", 1)[-1] if kind in ("given", "local", "global", "class") and rest else name
 
 

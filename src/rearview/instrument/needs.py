@@ -26,6 +26,9 @@ _NOT_COUNTING = frozenset(
 )
 """Makers of what gives the same answer at each call; losses do as well."""
 
+_SETTING = frozenset("setattr delattr __setattr__ __delattr__ __builtins__".split())
+"""By these a statement can leave something on a library, or on a method, where it finds it the next time; also by changing a `__dict__`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Needs:
@@ -72,8 +75,8 @@ def needs(files: Mapping[str, str], added: Added, entry: str | None = None, prog
         every = [_group(tree, group.place) for group in added.groups if group.file == file]
         runs = [group for group in every if group is not None and not all(isinstance(one, DELAYED) for one in group.statements)]
         added_here = [one for group in every if group for one in group.statements]
-        for line, how in _looking(added_here):
-            return Needs(total, True, f"line {line} of {file} looks at all variables (`{how}`), also at those that no checkpoint has")
+        for line, why in _beside_checkpoints(added_here):
+            return Needs(total, True, f"line {line} of {file} {why}")
         definitions = {one.name: one for one in added_here if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
         for group in runs:
             group.depth = by_place.get((file, first_line(group.statements[0])), Depth(whole=True))
@@ -88,12 +91,27 @@ def needs(files: Mapping[str, str], added: Added, entry: str | None = None, prog
     return Needs(total, unparted=unparted, along=frozenset(along))
 
 
-def _looking(added: list[ast.stmt]) -> Iterator[tuple[int, str]]:
-    """Where added statements look at all variables, those of their own from the iteration before among them, and how."""
+def _beside_checkpoints(added: list[ast.stmt]) -> Iterator[tuple[int, str]]:
+    """Where added statements look at all variables, those of their own from the iteration before too, or may set something anywhere."""
     for one in (node for statement in added for node in ast.walk(statement)):
-        how = looks_at_all(one)
+        how, sets = looks_at_all(one), _sets_anywhere(one)
         if how is not None:
-            yield getattr(one, "lineno", 1), how
+            yield getattr(one, "lineno", 1), f"looks at all variables (`{how}`), also at those that no checkpoint has"
+        elif sets is not None:
+            yield getattr(one, "lineno", 1), f"may set what no checkpoint has (`{sets}`), and read it later"
+
+
+def _sets_anywhere(node: ast.AST) -> str | None:
+    """By what an expression may set something on any object; None if it does not."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {*_CHANGING, "__setitem__"}:
+        return next((word for word in ("__dict__", "vars") if word == _word(node.func.value)), None)
+    return _word(node) if _word(node) in _SETTING else None
+
+
+def _word(node: ast.AST) -> str:
+    """The last word of a name or an attribute, or of the function that is called by its name."""
+    called = node.func if isinstance(node, ast.Call) else node
+    return called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
 
 
 def _group(tree: ast.Module, place: tuple[int, int, int, int]) -> _Group | None:

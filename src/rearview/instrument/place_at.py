@@ -126,8 +126,8 @@ def _groups(tree: ast.Module, lines: list[str]) -> list[list[ast.stmt]]:
                 group.append(statement)
                 continue
             group = [statement]
-            begin = lines[first_line(statement) - 1].encode("utf-8")[: _column(statement)]
-            if not begin.strip(b" \t\f"):
+            line, column = lines[first_line(statement) - 1].encode("utf-8"), _column(statement)
+            if not line[:column].strip(b" \t\f") and not line[column:].startswith(b"elif"):  # which is a part of the `if` above it
                 found.append(group)
     return found
 

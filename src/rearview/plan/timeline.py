@@ -69,8 +69,8 @@ class MainBlock:
     ending: str = "exhausted"
     gap_s: float = 0.0
     """What ran between the main block before and this one."""
-    path: tuple[tuple[str, int, int], ...] = ()
-    """The loops around it: name, occurrence, iteration."""
+    path: tuple[tuple[str, int, int, object], ...] = ()
+    """The loops around it: name, occurrence, iteration, and what that is called."""
     values: tuple[object, ...] = ()
     """What each iteration is called, where that is known."""
     occurrence: int = 0

@@ -19,10 +19,12 @@ from rearview.record.cadence import AdaptivePeriod
 from rearview.record.loops import Node
 from rearview.record.scope import Roots, Scope
 from rearview.replay import leaves, orders
-from rearview.state import positions, streams, visible
+from rearview.state import bindings, positions, streams, visible
 from rearview.state.capture import Captured, capture
 from rearview.state.digests import root_digests
-from rearview.state.tree import decode
+from rearview.state.look import look
+from rearview.state.scope import OF_CODE, REMEMBERED, assigned_by_functions
+from rearview.state.tree import RootKey, decode
 from rearview.store import objects
 from rearview.store.layout import Store
 from rearview.store.manifests import Manifest
@@ -208,13 +210,14 @@ def differences(
 
     Of one in which only plain values differ, those: what they are, and of which kind. `state` gives the recorded one, to look into.
     Only roots that were recorded count: a probe may have brought names of its own, and what they share with the program's is the
-    program's.
+    program's. And what functions and classes of the program remember, that remembered nothing: a probe that calls them made it.
     """
     keys = {"/".join(str(part) for part in key): key for key in captured.tree.roots}
     wanted = [keys[text] for text in recorded if text in keys]
     memory = buffer_digests(captured)
     digests = root_digests(captured.tree, memory, only=wanted)
-    found: list[list[Any]] = []
+    more = [key for text, key in keys.items() if key[0] in REMEMBERED and text not in recorded]
+    found: list[list[Any]] = [["/".join(map(str, key)), None, "new"] for key in _of_program(more, state)]
     for text, (before, *_) in recorded.items():
         now = digests[keys[text]] if text in keys else None
         if now == before:
@@ -223,6 +226,24 @@ def differences(
         inside = leaves.differing(then, leaves.State(captured.tree, memory), keys[text], str(before), wanted) if then is not None else []
         found += [leaves.row(text, leaf) for leaf in inside] or [[text, str(before), now]]
     return found
+
+
+def _of_program(keys: Sequence[RootKey], state: Callable[[], leaves.State | None]) -> list[RootKey]:
+    """Those of functions and classes that the recorded program had, and variables that these assign; none if its state is gone."""
+    then = state() if keys else None
+    had = {} if then is None else {key[1]: look(then.tree, key, _NoMemory()) for key in then.tree.roots if key[0] == bindings.KIND}
+    assigned = {module: assigned_by_functions(str(module), names) for module, names in had.items()}
+    return [key for key in keys if str(key[2]).partition(".")[0] in (had if key[0] in OF_CODE else assigned).get(key[1], ())]
+
+
+class _NoMemory:
+    """What names stand for is in the tree itself."""
+
+    def into(self, index: int, dest: memoryview) -> None:
+        raise Damaged(f"the names of a state have no memory, and want buffer {index}")
+
+    def size(self, index: int) -> int:
+        raise Damaged(f"the names of a state have no memory, and want buffer {index}")
 
 
 def buffer_digests(captured: Captured) -> list[bytes]:

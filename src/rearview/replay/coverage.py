@@ -63,16 +63,18 @@ def only(text: str, history: History) -> tuple[Range, ...]:
     places, known = [], {}
     for number, block in enumerate(history.blocks):
         for iteration in range(block.iterations):
-            path = _path(block, iteration)
+            path = path_of(block, iteration)
             known.update({element.counted: element for element in path})
             if all(any(wish.fits(element) for element in path) for wish in wishes):
                 places.append((number, iteration))
+    if not known:
+        raise UsageError("--only goes by the iterations of main loops, and this run is known to have none: it kept no checkpoint")
     strange = [wish.loop for wish in wishes if not any(wish.means(element) for element in known.values())]
     if strange:
         names = [element.loop for element in known.values()]
         there = [element.loop if names.count(element.loop) == 1 else element.counted for element in known.values()]
         raise UsageError(
-            f"--only goes by the iterations of main loops, and {strange[0]} is none (this run has: {', '.join(there) or 'none'}): whole "
+            f"--only goes by the iterations of main loops, and {strange[0]} is none (this run has: {', '.join(there)}): whole "
             'iterations are answered, and `rearview df NAME --where "step >= 10"` shows some of their rows'
         )
     if not places:
@@ -80,10 +82,10 @@ def only(text: str, history: History) -> tuple[Range, ...]:
     return ranges(places)
 
 
-def _path(block: MainBlock, iteration: int) -> list[Element]:
+def path_of(block: MainBlock, iteration: int) -> list[Element]:
+    """An iteration of a main loop, with the loops around it."""
     from rearview.catalog.paths import Element
 
     value = block.values[iteration] if iteration < len(block.values) else None
-    scalar = value if isinstance(value, (bool, int, float, str)) else None
-    around = [Element(name, occurrence, at, None) for name, occurrence, at in block.path]
-    return [*around, Element(block.name, block.occurrence, iteration, scalar)]
+    every = (*block.path, (block.name, block.occurrence, iteration, value))
+    return [Element(name, nth, at, called if isinstance(called, (bool, int, float, str)) else None) for name, nth, at, called in every]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -124,7 +125,7 @@ def _boundaries(
     # A tensor's value is there, if not its history; and a loop has no variable of its name that a position would be in.
     rows = [*(row for row in first.missing if row[2] != PENDING and row[1] != drawn.POSITION), *first.unlike]
     unplaced = not_placed.get(str(first.name), ())
-    lacks = (*(str(row[0]) for row in rows), *unplaced)
+    lacks = (*(str(row[0]) for row in rows), *unplaced, *_files(first))
     part = group.part if usual else OTHER
     pending = _pending(group)
     # A pass lets go of the history it goes through: what still has it at the end of the iteration was not gone through.
@@ -134,6 +135,11 @@ def _boundaries(
             str(first.name), part, number, int(first.path[outside][2]), size, whole, first.ending, loop, lacks, pending, halfway, unplaced
         )
     ]  # fmt: skip
+
+
+def _files(manifest: Manifest) -> list[str]:
+    """Variables that are files: what one had read is in no state; one that was closed is made anew without its encoding and newlines."""
+    return [root.rpartition("/")[2] for root, told in manifest.roots.items() if len(told) > 2 and told[2] == "file"]
 
 
 def _is_first(manifest: Manifest) -> bool:
@@ -163,7 +169,7 @@ def _inside(store: Store, run: RunId, group: Checkpoint, numbers: Mapping[Key, i
     if _is_overtaken(run, first.name, found) or not objects.path_of(store, first.tree).is_file():
         return None
     size = sum(one.size_bytes for one in group.members)
-    lacks = tuple(str(row[0]) for row in first.unlike)
+    lacks = (*(str(row[0]) for row in first.unlike), *_files(first))
     ran_s = float(first.stats.get("compute_s") or 0.0)
     return Boundary(
         str(first.name), INSIDE, number, int(first.path[outside][2]), size, True, None, loop, lacks, step=step, ran_s=ran_s
@@ -197,15 +203,21 @@ def _block(found: Told, main: Main, before: Main | None, killed: bool) -> MainBl
     else:
         count, ending = max(whole, entered + 1), "left"
     total_s, nested_s = _filled(main, count, entered >= 0)
-    called = found.values.get(main.key, {})
-    affine = found.affine.get(main.key)
-    values = tuple(affine[0] + k * affine[1] if affine else _value(called.get(k)) for k in range(count))
+    values = tuple(_value(found, main.key, k) for k in range(count))
     gap = found.ran_s(_ended_at(before), main.wall) if before is not None else 0.0
-    around = tuple((name, occurrence, main.key[at + 1][2]) for at, (name, occurrence, _) in enumerate(main.key[:-1]))
+    around = tuple(
+        (name, occurrence, inner[2], _value(found, main.key[: at + 1], inner[2]))
+        for at, ((name, occurrence, _), inner) in enumerate(itertools.pairwise(main.key))
+    )
     return MainBlock(main.name, total_s, nested_s, ending, gap, around, values, main.key[-1][1])
 
 
-def _value(encoded: object) -> object:
+def _value(found: Told, loop: Key, iteration: int) -> object:
+    """What an iteration is called, if that is known."""
+    if loop in found.affine:
+        first, step = found.affine[loop]
+        return first + iteration * step
+    encoded = found.values.get(loop, {}).get(iteration)
     return decode(encoded) if isinstance(encoded, bytes) else None
 
 

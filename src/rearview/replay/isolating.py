@@ -7,17 +7,20 @@ from collections.abc import Callable
 from rearview.record import kept
 from rearview.record.checkpointing import Checkpointing
 from rearview.record.recorder import Recorder
+from rearview.state.scope import REMEMBERED, forget
 
 
 def hold(recorder: Recorder) -> Callable[[], None]:
     """Take the state as it is now; what puts it back."""
     guard = recorder.guard
     scope = guard.scope if isinstance(guard, Checkpointing) else None
-    held = kept.hold({} if scope is None else scope.roots(), lambda _: None)
+    roots = {} if scope is None else scope.roots()
+    held = kept.hold(roots, lambda _: None)
 
     def put_back() -> None:
         if scope is not None:
             held.put_back(scope)
+            forget(key for key in scope.roots() if key[0] in REMEMBERED and key not in roots)
         held.put_streams_back()
 
     return put_back

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,9 @@ from rearview.state.tree import RootKey
 OURS = __name__.partition(".")[0]
 _NOTEBOOK = frozenset("In Out get_ipython exit quit open _dh _ih _oh _ __ ___ _i _ii _iii _exit_code".split())
 _FUNCTION_PARTS = ("__defaults__", "__kwdefaults__", "__dict__")
+OF_CODE = ("function", "class")
+"""Roots of what functions and classes remember themselves."""
+REMEMBERED = (*OF_CODE, "global")
 _PLAIN = (int, float, str, bool, bytes, complex, type(None), type)
 _NOTEBOOK_HISTORY = re.compile(r"_i?\d+")
 
@@ -75,6 +78,37 @@ def bind(frames: Sequence[types.FrameType], values: Mapping[RootKey, object]) ->
     for depth, bound in by_frame.items():
         if not variables.is_module(frames[depth]):
             variables.assign(frames[depth], bound)
+
+
+def assigned_by_functions(module: str, within: Container[str] | None = None) -> frozenset[str]:
+    """The variables of a module that its functions and methods assign (`global`). `within`: only what is called by one of these names."""
+    namespace = vars(sys.modules[module]) if module in sys.modules else {}
+    every = [value for name, value in list(namespace.items()) if within is None or name in within]
+    every += [held for value in every if isinstance(value, type) for held in vars(value).values()]
+    functions = (getattr(one, "__wrapped__", getattr(one, "__func__", one)) for one in every)
+    own = (one.__code__ for one in functions if isinstance(one, types.FunctionType) and one.__globals__ is namespace)
+    return frozenset().union(*map(_assigned, own))
+
+
+@functools.cache
+def _assigned(code: types.CodeType) -> frozenset[str]:
+    import dis
+
+    here = frozenset(str(one.argval) for one in dis.get_instructions(code) if one.opname == "STORE_GLOBAL")
+    return here.union(*(_assigned(one) for one in code.co_consts if isinstance(one, types.CodeType)))
+
+
+def forget(keys: Iterable[RootKey]) -> None:
+    """Take from functions and classes what they remember, also in variables that functions assign."""
+    for kind, module, called, *rest in keys:
+        if kind == "global" and called in assigned_by_functions(str(module)):
+            vars(sys.modules[str(module)]).pop(str(called), None)
+        elif kind in OF_CODE:
+            owner, part = found(str(module), str(called)), str(rest[0])
+            if kind == "class" and isinstance(owner, type) and part in vars(owner):
+                type.__delattr__(owner, part)
+            elif isinstance(owner, types.FunctionType) and part == "__dict__":
+                vars(owner).clear()
 
 
 def _bind_function(function: types.FunctionType, part: str, value: object) -> None:

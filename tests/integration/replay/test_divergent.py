@@ -74,3 +74,55 @@ def test_a_statement_that_raises_before_the_run_begins_is_named(tmp_path: Path) 
     with pytest.raises(Exception, match="undefined") as raised:
         story.fill("early")
     assert getattr(raised.value, "exit_code", None) == 4
+
+
+COUNTS_ON_ITSELF = """
+import rearview as rv
+
+
+def calls():
+    calls.n = getattr(calls, "n", 0) + 1
+    return calls.n
+
+
+class Meter:
+    @classmethod
+    def tick(cls):
+        cls.n = getattr(cls, "n", 0) + 1
+        return cls.n
+
+
+def made_once():
+    global made
+    made = made + 1 if "made" in names() else 1
+    return made
+
+
+def names():
+    return globals()
+
+
+total = 0.0
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(4)):
+        for step in rv.loop("step", range(2)):
+            total += 1.5
+        rv.log("total", total)
+        rv.log("called", calls())  #?
+        rv.log("ticked", Meter.tick())  #?
+        rv.log("made_once", made_once())  #?
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("called", "what calls remembers"), ("ticked", "n in the kept state (not there then)"), ("made_once", "made in the kept state")],
+)
+def test_what_a_statement_lets_the_program_remember_for_the_first_time_is_a_change(tmp_path: Path, name: str, what: str) -> None:
+    story = Story(tmp_path, {"train.py": COUNTS_ON_ITSELF}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    said = story.ask(name, code=1).stdout
+    assert what in said and "the added statement changes the run" in said
+    assert not story.rows(story.project, name)
+    story.fill(name, isolate=True)
+    assert [value[0][2] for value in story.rows(story.project, name).values()] == [1, 1, 1, 1]

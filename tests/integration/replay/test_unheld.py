@@ -6,6 +6,7 @@ One toy program, many statements; each is asked by itself and compared with a ru
 from __future__ import annotations
 
 import contextlib
+import json
 from pathlib import Path
 
 import pytest
@@ -457,3 +458,29 @@ def test_generators_that_nobody_seeded(tmp_path: Path) -> None:
     same, total = ({key[1]: bits for key, bits in story.rows(story.project, name).items()} for name in ("same", "total"))
     assert len(same) == 6 and same == total
     assert "identical" in story.cli("verify", "--yes").stdout
+
+
+WRITES_A_LINE = """
+import rearview as rv
+
+w = 0.0
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        for step in rv.loop("step", range(2)):
+            w += 1.5
+        with open("lines.txt", "a", encoding="latin-1") as file:
+            file.write(f"{w}\\n")
+        rv.log("w", w)
+rv.log("last", w) #?
+rv.log("encoded", file.encoding) #?
+"""
+
+
+def test_a_file_that_was_closed_is_no_difference_and_a_statement_that_reads_it_is_run_for(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"train.py": WRITES_A_LINE}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    story.ask("last")
+    story.fill("encoded")
+    assert story.truth("last", "encoded") == story.rows(story.project, "last", "encoded")
+    rungs = [json.loads(path.read_text())["rung"] for path in story.project.glob(".rearview/runs/*/replays/*/replay.json")]
+    assert rungs == ["resume", "resume"]

@@ -112,6 +112,13 @@ def test_forgetting(project: StoreBuilder) -> None:
         replays.forget(["a"])
 
 
+def test_a_name_that_was_not_replayed_is_said(project: StoreBuilder, capsys: pytest.CaptureFixture[str]) -> None:
+    publish(project, a_replay(names=("a",)))
+    assert main.main(["replay", "--forget", "a", "nope"]) == EXIT_OK
+    said = capsys.readouterr()
+    assert "forgot a of run" in said.out and said.err == "nothing was replayed as nope\n"
+
+
 def test_provenance_in_df(project: StoreBuilder, capsys: pytest.CaptureFixture[str]) -> None:
     publish(project, a_replay(names=("g",), verdict="close"))
     assert main.main(["df", "loss", "g", "--provenance", "--json"]) == EXIT_OK

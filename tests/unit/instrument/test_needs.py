@@ -161,6 +161,18 @@ def test_the_same_name_in_two_functions_is_two_variables() -> None:
 
 
 @pytest.mark.parametrize(
+    ("expression", "from_start"),
+    [
+        ("(setattr(math, 'n', getattr(math, 'n', 0) + 1), math.n)[1]", True), ("(vars(math).setdefault('n', []), math.n)[1]", True),
+        ("(step.__dict__.update(n=1), step.n)[1]", True), ("(math.__setattr__('n', epoch), math.n)[1]", True),
+        ("len(vars(args))", False), ("str(net.__dict__)", False), ("getattr(net, 'n', 0)", False), ("history.update(n=1)", False),
+    ],
+)  # fmt: skip
+def test_what_is_set_where_no_checkpoint_has_it_is_run_from_the_start(expression: str, from_start: bool) -> None:
+    assert asked(after=f"rv.log('a', {expression})").from_start == from_start
+
+
+@pytest.mark.parametrize(
     ("lib", "carried"),
     [
         ("from __future__ import annotations\nimport math\nK = 3\nNAMES = ['a']\ndef note(x):\n    return x + K + len(NAMES)\n", False),

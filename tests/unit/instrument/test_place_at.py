@@ -71,6 +71,13 @@ def test_where_it_goes(line: int, before: bool, expected: tuple[int, str]) -> No
         assert placed.unshift(placed.shift(number)) == number
 
 
+@pytest.mark.parametrize("line", [1, 3, 5])
+def test_an_elif_is_a_part_of_its_if(line: int) -> None:
+    text = "if a:\n    b()\nelif c:\n    d()\nelse:\n    e()\nf()\n"
+    assert diff(text, place(text, line, "1", "n", before=True).text)[0] == 1
+    assert diff(text, place(text, line, "1", "n").text) == (7, '__import__("rearview").log("n", 1)')
+
+
 def test_the_last_line_without_an_end() -> None:
     assert place(SCRIPT, 21, "x", "n").text == SCRIPT + '\nrv.log("n", x)'
 

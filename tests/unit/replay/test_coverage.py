@@ -14,7 +14,8 @@ def _loop(occurrence: int = 0, name: str = "epoch", **facts: object) -> MainBloc
 
 
 _TWO = History(blocks=(_loop(), _loop(1)))
-_FOLDS = History(blocks=tuple(_loop(path=(("fold", 0, fold),)) for fold in range(2)))
+_FOLDS = History(blocks=tuple(_loop(path=(("fold", 0, number, called),)) for number, called in enumerate(["a", "b"])))
+_FROM_ONE = History(blocks=tuple(_loop(path=(("fold", 0, number, number + 1),)) for number in range(3)))
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,10 @@ _FOLDS = History(blocks=tuple(_loop(path=(("fold", 0, fold),)) for fold in range
         ("epoch[2]#4..", _TWO, ((1, 4, 5),)),
         ("fold#1/epoch=2", _FOLDS, ((1, 1, 1),)),
         ("fold#1, epoch=2..", _FOLDS, ((1, 1, 5),)),
+        ("fold=b/epoch=2", _FOLDS, ((1, 1, 1),)),
+        ("fold=a", _FOLDS, ((0, 0, 5),)),
+        ("fold=1/epoch=2", _FROM_ONE, ((0, 1, 1),)),
+        ("fold=2../epoch=2", _FROM_ONE, ((1, 1, 1), (2, 1, 1))),
     ],
 )
 def test_places(text: str, history: History, places: tuple[tuple[int, int, int], ...]) -> None:
@@ -42,5 +47,7 @@ def test_what_there_is_none_of_is_said() -> None:
     for text in ("epoch=3/step=10..20", "epoch=3,step=10..20", "step=1"):
         with pytest.raises(UsageError, match=r"step is none \(this run has: fold, epoch\): .* `rearview df NAME --where"):
             coverage.only(text, _FOLDS)
+    with pytest.raises(UsageError, match="known to have none: it kept no checkpoint"):
+        coverage.only("epoch=3", History())
     with pytest.raises(UsageError, match="is no place in a run"):
         coverage.only("epoch=..", _TWO)

@@ -12,6 +12,7 @@ import decimal
 import enum
 import fractions
 import functools
+import io
 import itertools
 import logging
 import pathlib
@@ -343,6 +344,31 @@ def test_files_are_set_to_their_place(tmp_path: pathlib.Path) -> None:
         assert back["file"] is file
         assert file.readline() == "two\n"
         assert raw.tell() == 5
+
+
+@pytest.mark.parametrize("mode", ["r", "a", "x", "w+", "rb", "ab", "xb", "rb+", "raw"])
+def test_a_closed_file_is_made_anew_and_its_path_is_left_alone(tmp_path: pathlib.Path, mode: str) -> None:
+    path = tmp_path / "data.txt"
+    if not mode.startswith("x"):
+        path.write_text("one\n")
+    with io.FileIO(str(path)) if mode == "raw" else path.open(mode) as file:
+        pass
+    captured = capture(roots(f=file))
+    path.unlink()
+    back = put(Kept(captured))["f"]
+    assert (type(back), back.name, back.mode, back.closed) == (type(file), file.name, file.mode, True)
+    assert not path.exists()
+    assert digests(capture(roots(f=back))) == digests(captured)
+
+
+def test_a_file_that_was_closed_is_not_taken_for_an_open_one_or_one_of_another_mode(tmp_path: pathlib.Path) -> None:
+    with (tmp_path / "out").open("w") as file:
+        pass
+    kept = Kept(capture(roots(f=file)))
+    with (tmp_path / "out").open("a") as other:
+        assert put(kept, f=other)["f"].closed
+    assert put(kept, f=other)["f"].mode == "w"
+    assert put(kept, f=file)["f"] is file
 
 
 def test_what_cannot_be_kept_is_listed_and_stays_live(tmp_path: pathlib.Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import array
+import io
+import os
 import random
 import sys
 import types
@@ -206,10 +208,12 @@ class Random(InPlace):
 
 
 class File(Kind):
-    """An open file: the live one of the same name is set to the same place."""
+    """An open file: the live one of the same name is set to the same place. A closed one is made anew, and nothing done to its path."""
 
     def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
         same = plan.fits(live, payload[0], object) and getattr(live, "name", None) == plan.plain(payload[1])
+        if same and payload[3] == NONE:
+            same = live.closed and getattr(live, "mode", None) == plan.plain(payload[2])
         return () if same else None
 
     def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
@@ -218,10 +222,27 @@ class File(Kind):
         return None
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
-        position = job.made[payload[3]]
-        if live is not ABSENT and position is not None and not live.closed and live.seekable():
+        kind, (name, mode, position) = job.named(payload[0]), (job.made[number] for number in payload[1:4])
+        if position is None:
+            return _closed(kind, name, mode) if live is ABSENT else live
+        if live is not ABSENT and not live.closed and live.seekable():
             job.at_last(lambda: live.seek(position))
         return live
+
+
+def _closed(kind: type, name: str, mode: str) -> Any:
+    """A closed file as `open` would have left it; absent if it was made in another way."""
+
+    def nothing(path: str, flags: int) -> int:
+        return os.open(path, flags & os.O_ACCMODE)
+
+    try:
+        made: Any = open(os.devnull, mode, 0 if kind is io.FileIO else -1, opener=nothing)  # noqa: SIM115 (closed below)
+    except (OSError, ValueError):
+        return ABSENT
+    with made:
+        getattr(getattr(made, "buffer", made), "raw", made).name = name
+    return made if type(made) is kind else ABSENT
 
 
 KINDS: dict[str, Kind] = {
