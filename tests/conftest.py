@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import gc
 import importlib.util
 import os
 import subprocess
@@ -70,6 +71,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(without_torch)
         if item.get_closest_marker("long") and not os.environ.get("REARVIEW_TEST_LONG"):
             item.add_marker(only_long)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _is_shared(item: pytest.Item) -> bool:
