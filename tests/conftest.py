@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import pytest
 
 from tests.forked import Nursery
+from tests.laws import examples
 from tests.warm import Warm
 
 HERE = Path(__file__).resolve().parent
@@ -53,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from hypothesis import settings
 
         long = bool(os.environ.get("REARVIEW_TEST_LONG"))
-        settings.register_profile("house", deadline=None, max_examples=1000 if long else 100, derandomize=not long)
+        settings.register_profile("house", deadline=None, max_examples=1000 if long else examples(100), derandomize=not long)
         settings.load_profile("house")
 
 
