@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import gc
 import importlib.util
 import os
 import subprocess
@@ -20,6 +21,7 @@ from typing import Any, Protocol
 import pytest
 
 from tests.forked import Nursery
+from tests.laws import examples
 from tests.warm import Warm
 
 HERE = Path(__file__).resolve().parent
@@ -52,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from hypothesis import settings
 
         long = bool(os.environ.get("REARVIEW_TEST_LONG"))
-        settings.register_profile("house", deadline=None, max_examples=1000 if long else 100, derandomize=not long)
+        settings.register_profile("house", deadline=None, max_examples=1000 if long else examples(100), derandomize=not long)
         settings.load_profile("house")
 
 
@@ -70,6 +72,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(without_torch)
         if item.get_closest_marker("long") and not os.environ.get("REARVIEW_TEST_LONG"):
             item.add_marker(only_long)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _is_shared(item: pytest.Item) -> bool:

@@ -7,6 +7,7 @@ A child is what `python -m rearview` is: its own process, environment, folder an
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import io
 import json
@@ -108,6 +109,8 @@ def _serve() -> None:
         importlib.import_module(module.name)
     for name in ("rearview.catalog.catalog", "rearview.replay.asking", "rearview.versions.read", "rearview.store.check"):
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # a child that looked at it all would copy it all
     for line in sys.stdin.buffer:
         pid = os.fork()
         if pid == 0:
@@ -115,6 +118,7 @@ def _serve() -> None:
         print("started", pid, flush=True)
         _, status = os.waitpid(pid, 0)
         print("ended", pid, os.waitstatus_to_exitcode(status), flush=True)
+    gc.unfreeze()  # libraries look for what was left over
 
 
 def _be(request: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -31,12 +32,22 @@ if lr > 1:
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the first test that records two runs leaves a copy for the others."""
+    return tmp_path_factory.mktemp("two_runs") / "project"
+
+
 @pytest.fixture
-def two_runs(project: Path, cli: Cli) -> Path:
+def two_runs(project: Path, cli: Cli, copied: Path) -> Path:
     """A run that finished and one that failed, from one script."""
+    if copied.exists():
+        shutil.copytree(copied, project, dirs_exist_ok=True)
+        return project
     (project / "train.py").write_text(SCRIPT)
     cli("run", "--name", "good", "train.py", check=True)
     assert cli("run", "--name", "bad", "--arg", "lr=2.5", "train.py").returncode == 1
+    shutil.copytree(project, copied)
     return project
 
 

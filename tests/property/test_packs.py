@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from rearview.errors import Damaged
 from rearview.store import direct, packs
 from rearview.store.packs import index, layout
+from tests.laws import examples
 from tests.unit.store.checkpoints import new_store
 
-EXAMPLES = 300 if os.environ.get("REARVIEW_TEST_LONG") else 40
+EXAMPLES = 300 if os.environ.get("REARVIEW_TEST_LONG") else examples(40)
 PAGE = direct.PAGE
 
 sizes = st.one_of(

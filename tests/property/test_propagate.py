@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rearview.propagate.carry import carry
 from rearview.propagate.place import Placed, Refused, propagate
+from tests.laws import examples
 
 NAMES = ["alpha", "beta", "gamma", "delta", "omega", "sigma"]
 
@@ -61,7 +62,7 @@ def places(lines: list[str]) -> list[tuple[int, str]]:
 
 
 seeds = st.integers(0, 10**9)
-slow = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+slow = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def asked(seed: int) -> tuple[random.Random, list[str], int, str]:
@@ -145,7 +146,7 @@ def aside(chance: random.Random) -> list[str]:
     return lines
 
 
-@settings(slow, max_examples=150)
+@settings(slow, max_examples=examples(150))
 @given(seeds, st.booleans(), st.booleans())
 def test_into_many_versions_it_is_placed_as_into_one(seed: int, dressed: bool, renamed: bool) -> None:
     chance, lines, at, new = asked(seed)

@@ -19,6 +19,7 @@ from rearview.store import check, replays
 from rearview.store.layout import Store
 from rearview.store.replays import Replay
 from rearview.testing.stores import StoreBuilder
+from tests.laws import examples
 from tests.property.test_table import LONG, NAMES, Runner, program, same
 
 RUN = RunId("r000000000000")
@@ -81,7 +82,7 @@ programs = st.dictionaries(st.sampled_from(["0", "0.1"]), program, min_size=1, m
 virtual = st.sets(st.sampled_from(NAMES), min_size=1, max_size=3)
 
 
-@settings(max_examples=400 if LONG else 12, deadline=None, derandomize=not LONG)
+@settings(max_examples=400 if LONG else examples(12), deadline=None, derandomize=not LONG)
 @given(programs, virtual, st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
 def test_as_if_it_had_been_logged_from_the_start(programs: dict[str, list[Any]], virtual: set[str], asked: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -97,7 +98,7 @@ def test_as_if_it_had_been_logged_from_the_start(programs: dict[str, list[Any]],
         assert check.check(before) == []
 
 
-@settings(max_examples=200 if LONG else 10, deadline=None, derandomize=not LONG)
+@settings(max_examples=200 if LONG else examples(10), deadline=None, derandomize=not LONG)
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["recorded", "identical", "close", "divergent"])), max_size=12), st.booleans())
 def test_recorded_stands_then_the_newest_that_can_be_trusted(said: list[tuple[int, str]], apart: bool) -> None:
     """Each source has a value for some epochs: what the frame shows of an epoch, and where it says it came from."""

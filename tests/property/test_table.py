@@ -18,6 +18,7 @@ from rearview.catalog.runs import process_order
 from rearview.catalog.tables.shapes import loop_columns
 from rearview.store.encoding import encode
 from rearview.testing.stores import ProcessBuilder, StoreBuilder
+from tests.laws import examples
 
 NAMES = ["a", "b", "c"]
 LOOPS = ["x", "y"]
@@ -240,7 +241,7 @@ def assert_rows(table: Any, expected: list[dict[str, Any]], asked: list[str], bu
 processes = st.lists(st.tuples(st.sampled_from(["0", "0.1", "1"]), program), min_size=1, max_size=2, unique_by=lambda item: item[0])
 
 
-@settings(max_examples=400 if LONG else 25, deadline=None, derandomize=not LONG)  # the few examples are the same each time
+@settings(max_examples=400 if LONG else examples(25), deadline=None, derandomize=not LONG)  # the few examples are the same each time
 @given(
     st.lists(processes, min_size=1, max_size=3), asked_names, st.booleans(), st.sampled_from([0, 0, 2, 3]),
 )  # fmt: skip

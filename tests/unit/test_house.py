@@ -6,15 +6,16 @@ Each exception stands in a table here with its reason, so that adding one is a d
 from __future__ import annotations
 
 import ast
+import functools
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "src" / "rearview"
-MODULES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+MODULES = tuple(path.relative_to(PACKAGE).as_posix() for path in sorted(PACKAGE.rglob("*.py")))
 
 MAY_WRITE_FILES = {
     "store/atomic.py": "publishes whole files",
@@ -71,9 +72,24 @@ UNPICKLING = {
 }
 
 
-def calls(tree: ast.AST) -> Iterator[tuple[str, str, ast.Call]]:
+@functools.cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse((PACKAGE / module).read_text(encoding="utf-8"))
+
+
+@functools.cache
+def nodes_of(module: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree_of(module)))
+
+
+@functools.cache
+def calls_of(module: str) -> tuple[tuple[str, str, ast.Call], ...]:
+    return tuple(calls(nodes_of(module)))
+
+
+def calls(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str, ast.Call]]:
     """(what it is called on, name, call): `os.write(...)` is ("os", "write"), `open(...)` is ("", "open")."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Name):
                 yield "", node.func.id, node
@@ -110,10 +126,10 @@ def starts_a_program(on: str, name: str, _call: ast.Call) -> bool:
     )
 
 
-def writing_by_another_name(tree: ast.AST) -> Iterator[tuple[str, str, ast.Attribute]]:
+def writing_by_another_name(module: str) -> Iterator[tuple[str, str, ast.Attribute]]:
     """`_write = os.write`: a writing function taken along to be called later."""
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    for node in ast.walk(tree):
+    called = {id(call.func) for _, _, call in calls_of(module)}
+    for node in nodes_of(module):
         of_os = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os"
         if of_os and id(node) not in called and node.attr in WRITING_OS:
             yield "os", node.attr, node
@@ -124,23 +140,23 @@ def places(predicate: object, allowed: dict[str, str], under: tuple[str, ...] = 
     assert callable(predicate)
     return [
         f"{module}:{call.lineno} {on}.{name}"
-        for module, tree in MODULES.items()
+        for module in MODULES
         if module.startswith(under) and module not in allowed
-        for on, name, call in calls(tree)
+        for on, name, call in calls_of(module)
         if predicate(on, name, call)
     ]
 
 
 def test_the_rules_see_something() -> None:
     """A rule that matches nothing anywhere is a rule that no longer works."""
-    assert any(writes_a_file(*found) for found in calls(MODULES["store/atomic.py"]))
-    assert any(writes_a_file(*found) for found in calls(MODULES["store/journal.py"]))
+    assert any(writes_a_file(*found) for found in calls_of("store/atomic.py"))
+    assert any(writes_a_file(*found) for found in calls_of("store/journal.py"))
     for text in ("open(p, 'wb')", "p.open('a')", "open(p, mode)", "p.write_text('')", "os.open(p, os.O_RDWR)", "os.rename(a, b)"):
-        assert any(writes_a_file(*found) for found in calls(ast.parse(text))), text
+        assert any(writes_a_file(*found) for found in calls(ast.walk(ast.parse(text)))), text
     for text in ("open(p)", "open(p, 'rb')", "p.open()", "os.open(p, os.O_RDONLY)", "text.replace('a', 'b')", "sys.stderr.write('')"):
-        assert not any(writes_a_file(*found) for found in calls(ast.parse(text))), text
+        assert not any(writes_a_file(*found) for found in calls(ast.walk(ast.parse(text)))), text
     for text in ("os.system('ls')", "subprocess.run([])", "os.execvp('a', [])", "asyncio.create_subprocess_exec('a')"):
-        assert any(starts_a_program(*found) for found in calls(ast.parse(text))), text
+        assert any(starts_a_program(*found) for found in calls(ast.walk(ast.parse(text)))), text
 
 
 def test_only_atomic_and_journal_write_store_files() -> None:
@@ -148,9 +164,9 @@ def test_only_atomic_and_journal_write_store_files() -> None:
     assert not places(writes_a_file, MAY_WRITE_FILES, below)
     assert not [
         f"{module}:{node.lineno} {on}.{name}"
-        for module, tree in MODULES.items()
+        for module in MODULES
         if module.startswith(below) and module not in MAY_WRITE_FILES
-        for on, name, node in writing_by_another_name(tree)
+        for on, name, node in writing_by_another_name(module)
     ]
 
 
@@ -162,9 +178,9 @@ def test_git_is_named_as_a_command_in_one_module_only() -> None:
     """A list that begins with "git" is a command line."""
     found = [
         f"{module}:{node.lineno}"
-        for module, tree in MODULES.items()
+        for module in MODULES
         if module != "versions/git.py"
-        for node in ast.walk(tree)
+        for node in nodes_of(module)
         if isinstance(node, ast.List) and node.elts and isinstance(node.elts[0], ast.Constant) and node.elts[0].value == "git"
     ]
     assert not found
@@ -192,7 +208,7 @@ def imported_at_import(module: str) -> set[str]:
     """What importing a module imports: statements at module level, not those in functions or for type checkers."""
     found: set[str] = set()
     package = ["rearview", *module.removesuffix(".py").removesuffix("/__init__").split("/")]
-    pending: list[ast.AST] = [MODULES[module]]
+    pending: list[ast.AST] = [tree_of(module)]
     while pending:
         node = pending.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -235,25 +251,22 @@ def test_importing_rearview_loads_nothing_heavy() -> None:
     assert not {module: heavy for module, heavy in loaded.items() if heavy}
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_has_one_concept(module: str) -> None:
-    path = PACKAGE / module
-    lines = path.read_text(encoding="utf-8").count("\n")
-    assert lines <= LONGEST_MODULE, f"{module} has {lines} lines: look for the second concept"
-    assert not set(path.relative_to(PACKAGE).with_suffix("").parts) & VAGUE_NAMES, (
-        f"{module}: a module is a noun of the domain, or one step"
-    )
+def test_a_module_has_one_concept() -> None:
+    lines = {module: (PACKAGE / module).read_text(encoding="utf-8").count("\n") for module in MODULES}
+    assert not {module: count for module, count in lines.items() if count > LONGEST_MODULE}, "look for the second concept"
+    vague = [module for module in MODULES if set(Path(module).with_suffix("").parts) & VAGUE_NAMES]
+    assert not vague, "a module is a noun of the domain, or one step"
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_nothing_happens_at_import(module: str) -> None:
+def test_nothing_happens_at_import() -> None:
     """No call at module level but those that make plain values: no files, no git, no argv, no threads."""
     acts = {"open", "print", "input", "start", "run", "Popen", "getcwd", "listdir", "mkdir", "fork", "connect", "register", "signal"}
     found = [
         f"{module}:{node.lineno} {on}.{name}"
-        for statement in MODULES[module].body
+        for module in MODULES
+        for statement in tree_of(module).body
         if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.If)
-        for on, name, node in calls(statement)
+        for on, name, node in calls(ast.walk(statement))
         if name in acts and on != "re"
     ]
     assert not found
@@ -272,6 +285,6 @@ def test_each_exception_is_still_needed() -> None:
     """An exception whose module is gone, or which no longer does the thing, is deleted."""
     for table, rule in ((MAY_WRITE_FILES, writes_a_file), (MAY_START_PROGRAMS, starts_a_program), (MAY_RUN_CODE, runs_code)):
         for module in [module for module in table if module in MODULES]:
-            does_it = any(rule(*found) for found in calls(MODULES[module]))
-            takes_it_along = table is MAY_WRITE_FILES and any(writing_by_another_name(MODULES[module]))
+            does_it = any(rule(*found) for found in calls_of(module))
+            takes_it_along = table is MAY_WRITE_FILES and any(writing_by_another_name(module))
             assert does_it or takes_it_along, f"{module} no longer needs its exception"

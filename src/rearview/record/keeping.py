@@ -114,7 +114,7 @@ class Keeping:
     def _expect(self, scope: Scope, period: AdaptivePeriod) -> None:
         captured = capture(scope.roots(), adapters=[positions.Iterators()])
         size = sum(buffer.nbytes for buffer in captured.buffers)
-        period.expect(size, staging.copy_speed() / _PASSES)
+        period.expect(size, staging.copy_speed(size) / _PASSES)
         self.materializer.prepare(size)
 
     def _say_once(self, sentence: str, about: str | None = None) -> None:

@@ -266,10 +266,14 @@ def available_bytes() -> int | None:
     return None
 
 
+def copy_speed(bytes_: int) -> float:
+    """Bytes a second that a copy of so many makes here, from a quick try: no larger than they are, it is to be quicker than the copy."""
+    return _copy_speed(min(max(1 << bytes_.bit_length(), 64 << 10), 8 << 20))
+
+
 @functools.cache
-def copy_speed() -> float:
-    """Bytes a second that a copy makes here, from a quick try into memory that was used before."""
-    size = 8 << 20
+def _copy_speed(size: int) -> float:
+    """The same, into memory that was used before."""
     source, target = bytearray(size), bytearray(size)
     taken = 1.0
     for _ in range(2):

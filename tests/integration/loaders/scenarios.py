@@ -123,7 +123,7 @@ class Scenario:
     """A loader, and how it is iterated."""
 
     breaks_at = 0
-    epochs = 4
+    epochs = 3
     around: Callable[[Any], Any] = staticmethod(lambda loader: loader)  # type: ignore[assignment]
 
     def __init__(self, dataset: Callable[[], Any] = Drawing, **options: Any) -> None:

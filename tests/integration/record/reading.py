@@ -37,6 +37,12 @@ class Rec:
         """`epoch1/step+0`: a plus for each earlier occurrence."""
         return "/".join(f"{name}{'+' * occurrence}{iteration}" for name, occurrence, iteration in self.path)
 
+    @property
+    def words(self) -> str:
+        """`epoch=1/step#0`: as people call it, by number where an iteration has no name."""
+        pairs = zip(self.path, self.called, strict=True)
+        return "/".join(f"{name}#{iteration}" if called is None else f"{name}={called}" for (name, _, iteration), called in pairs)
+
 
 @dataclass
 class Read:

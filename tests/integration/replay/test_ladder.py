@@ -56,7 +56,7 @@ def _answer(story: Story, *words: str, code: int = 0) -> dict[str, Any]:
 def test_what_the_outer_body_changes_is_right_from_the_beginning_of_the_loop(tmp_path: Path) -> None:
     story = _story(tmp_path)
     story.write(story.project, probed=True)
-    with contextlib.chdir(story.project):
+    with contextlib.chdir(story.project), story.forking():
         with Catalog(layout.open_store(story.project / ".rearview"), timeout_s=60) as catalog:
             (prepared,) = asking.look(catalog, Ask(names=("asked",), only="epoch=3..4")).to_run
         assert prepared.plan.stretches[0].start is not None

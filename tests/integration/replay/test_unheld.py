@@ -353,17 +353,17 @@ with rv.checkpointing():
 
 
 @pytest.mark.torch
-def test_a_program_that_goes_back_behind_its_nested_loop_is_not_put_there(tmp_path: Path) -> None:
+def test_a_program_that_goes_back_behind_its_nested_loop_is_not_put_there(tmp_path: Path, nursery: Nursery) -> None:
     """What it goes back through was computed in that loop; only `kept` was not, and is in the state after `episode=2`."""
-    pytest.importorskip("torch")
-    story = Story(tmp_path, {"train.py": GOES_BACK}, env={"REARVIEW_EVERY": "1"})
+    story = Story(tmp_path, {"train.py": GOES_BACK}, env={"REARVIEW_EVERY": "1"}, nursery=nursery)
     story.record()
     story.write(story.project, probed=True)
     for only, from_, blocks in (("episode=3", "the state after episode=1", 2), (None, "the program's beginning", 2)):
         with contextlib.chdir(story.project), Catalog(layout.open_store(story.project / ".rearview"), timeout_s=60) as catalog:
             [prepared] = asking.look(catalog, Ask(names=("mean",), only=only)).to_run
         assert "goes back through chosen[" in " ".join(prepared.notes)
-        answer = asking.climb(prepared, lambda *_: True)
+        with story.forking():
+            answer = asking.climb(prepared, lambda *_: True)
         assert answer.judgement.verdict == "identical" and answer.complete and answer.prepared.plan.rung == "resume"
         assert starts_in_words(answer.prepared) == from_ and len(answer.prepared.plan.must_run) == blocks
     assert story.rows(story.project, "mean") == story.truth("mean") != {}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rearview.versions import walk
 from rearview.versions.walk import Bounds
 from tests.integration.versions.repositories import git, write
+from tests.laws import examples
 
 PATHS = ["a", "b.py", "ab.log", "x/a", "x/b.py", "x/y/a", "x/y/c.log", "y/x/a", "d]e", "sp ace/a", "ü/b.py", "!n", "#h", "z\\q"]
 PIECES = [
@@ -43,7 +44,7 @@ PIECES = [
 patterns = st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map("".join)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example([[], ["***/a"]])
 @example([["x/***"], ["a"]])
 @example([["*", "!x/", "!b.py"], []])

@@ -18,6 +18,7 @@ from rearview.versions import read, snapshot
 from rearview.versions.snapshot import Snapshot
 from tests.conftest import environment
 from tests.integration.versions.repositories import committed, git, write
+from tests.laws import examples
 
 ODD = [
     "a.py",
@@ -149,7 +150,7 @@ lines = st.lists(st.sampled_from([b"a", b"b", b"c", b"", b"\xff", b"def f():", b
 texts = st.builds(lambda body, end: b"\n".join(body) + (b"\n" if end and body else b""), lines, st.booleans())
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(before=texts, after=texts)
 def test_a_diff_applied_gives_the_other_version(store: Store, before: bytes, after: bytes) -> None:
     before, after = before.replace(b"\xff", b"y"), after.replace(b"\xff", b"y")  # shown escaped: for reading, not for applying

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rearview.plan.partition import Piece, partition, speedup
+from tests.laws import examples
 
 
 def _equal(n: int, begin_s: float = 0.0) -> list[Piece]:
@@ -48,7 +49,7 @@ def test_nothing_to_share() -> None:
     assert partition([], 4).shares == ()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 9), st.booleans()), min_size=1, max_size=9), st.integers(1, 4), st.integers(0, 3))
 def test_the_largest_share_is_as_small_as_it_can_be(pieces: list[tuple[int, bool]], workers: int, begin: int) -> None:
     row = [Piece(float(cost), float(begin) if can or at == 0 else None) for at, (cost, can) in enumerate(pieces)]

@@ -15,6 +15,7 @@ from rearview.plan.cost import FREE, Rates
 from rearview.plan.partition import Partition, Piece, Share
 from rearview.plan.scans import PSEUDORESUME, START, Need, Plan, plan
 from rearview.plan.timeline import BLOCK, IN_ITERATION, INSIDE, ITERATION, Boundary, History, MainBlock
+from tests.laws import examples
 
 INNER = Need(nested=frozenset({"step"}))
 
@@ -180,7 +181,7 @@ def _steps(found: Plan, place: tuple[int, int]) -> list[tuple[int, int]]:
     return sorted(ran)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(_histories(), _needs(), st.integers(1, 5), st.sampled_from(scans.RUNGS), st.booleans())
 def test_every_needed_step_is_run_exactly_once(history: History, need: Need, workers: int, rung: str, each: bool) -> None:
     with pytest.MonkeyPatch.context() as patched:

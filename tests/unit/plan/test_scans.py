@@ -13,6 +13,7 @@ from rearview.plan import scans
 from rearview.plan.cost import FREE
 from rearview.plan.scans import PSEUDORESUME, RESUME, START, Need, Plan, Stretch, plan
 from rearview.plan.timeline import BLOCK, IN_ITERATION, ITERATION, OUTSIDE, Boundary, History, MainBlock
+from tests.laws import examples
 
 
 def _kept(block: int, iteration: int, *, part: str | None = None, thinned: bool = False, ending: str | None = None) -> list[Boundary]:
@@ -278,7 +279,7 @@ def _needs(draw: st.DrawFn) -> Need:
     )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(_histories(), _needs(), st.integers(1, 5), st.sampled_from(scans.RUNGS))
 def test_every_needed_place_is_covered_exactly_once(history: History, need: Need, workers: int, rung: str) -> None:
     found = plan(history, need, workers, rung, FREE)
@@ -293,7 +294,7 @@ def test_every_needed_place_is_covered_exactly_once(history: History, need: Need
     assert {k for k in ran if k[1] >= history.whole_iterations(k[0])} == set()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(_histories(), _needs(), st.integers(1, 5), st.sampled_from(scans.RUNGS))
 def test_each_stretch_starts_at_a_legal_place(history: History, need: Need, workers: int, rung: str) -> None:
     for one in plan(history, need, workers, rung, FREE).stretches:
@@ -310,7 +311,7 @@ def test_each_stretch_starts_at_a_legal_place(history: History, need: Need, work
             assert one.start.ending != "break" or one.first is None or one.first[0] > one.start.block
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(_histories(), _needs(), st.integers(1, 5), st.sampled_from(scans.RUNGS))
 def test_no_plan_costs_more_than_running_everything(history: History, need: Need, workers: int, rung: str) -> None:
     found = plan(history, need, workers, rung, FREE)
@@ -319,7 +320,7 @@ def test_no_plan_costs_more_than_running_everything(history: History, need: Need
     assert math.isfinite(found.seconds.high)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(_histories(), _needs())
 def test_a_kept_block_is_never_run_for_an_outer_statement(history: History, need: Need) -> None:
     found = plan(history, need, 2, RESUME, FREE)

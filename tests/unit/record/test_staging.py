@@ -111,5 +111,13 @@ def test_a_forked_child_has_memory_of_its_own() -> None:
 
 
 def test_a_speed_is_measured_once() -> None:
-    assert staging.copy_speed() > 0
-    assert staging.copy_speed() == staging.copy_speed()
+    assert staging.copy_speed(10) > 0
+    assert staging.copy_speed(10) == staging.copy_speed(10) == staging.copy_speed(1000)
+
+
+def test_the_speed_of_a_copy_is_tried_with_no_more_than_the_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    monkeypatch.setattr(staging, "_copy_speed", lambda size: tried.append(size) or 1.0)
+    for size in (0, 70_000, 1 << 40):
+        staging.copy_speed(size)
+    assert tried == [64 << 10, 128 << 10, 8 << 20]
