@@ -27,6 +27,7 @@ def is_json(line: str) -> bool:
 def run(name: str) -> bool:
     """Run one benchmark and pass on what it found; False if it found nothing."""
     environ = {key: value for key, value in os.environ.items() if not key.startswith("REARVIEW")}
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)  # modules are compiled once, as those of an installed package are
     environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent / "src"), str(HERE.parent)])
     try:
         done = subprocess.run(

@@ -179,17 +179,20 @@ def surely_changed(earlier: str, later: str) -> bool:
         mine, theirs = pieces_of(earlier), pieces_of(later)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False  # somebody who compares them will say so
-    return bool(_beyond(mine, theirs) - _beyond(theirs, mine))
+    gone, new = _beyond(mine, theirs), _beyond(theirs, mine)
+    if not set().union(*gone) <= set().union(*new):  # before anything is counted: so it is nearly always
+        return True
+    return bool(sum(gone, Counter[str]()) - sum(new, Counter[str]()))
 
 
-def _beyond(some: tuple[Piece, ...], others: tuple[Piece, ...]) -> Counter[str]:
-    """What is in pieces that others have not."""
+def _beyond(some: tuple[Piece, ...], others: tuple[Piece, ...]) -> list[Counter[str]]:
+    """What is in each of the pieces that others have not."""
     known = Counter(one.text for one in others)
-    found: Counter[str] = Counter()
+    found = []
     for one in some:
         known[one.text] -= 1
         if known[one.text] < 0:
-            found.update(one.inventory)
+            found.append(one.inventory)
     return found
 
 

@@ -7,14 +7,12 @@ files or runs. Pure: text in, text out.
 from __future__ import annotations
 
 import ast
+import io
 import re
 from dataclasses import dataclass
 
 from rearview.errors import UsageError
 from rearview.instrument.calls import MODULE, Calls, bodies, check, first_line, heads, last_line, parse, statements, within
-
-_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-"""Lines as Python counts them: a form feed or U+2028 ends none."""
 
 _LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
@@ -38,8 +36,8 @@ class Placed:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a program, with their ends."""
-    return _LINES.findall(text)
+    """The lines of a program, with their ends, as Python counts them: a form feed or U+2028 ends none."""
+    return io.StringIO(text, newline="").readlines()
 
 
 def place(source: str, line: int, expression: str, name: str, before: bool = False, *, path: str = "the file") -> Placed:

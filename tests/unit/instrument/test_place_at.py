@@ -6,7 +6,7 @@ import pytest
 
 from rearview.errors import UsageError
 from rearview.instrument.added import Added, added
-from rearview.instrument.place_at import place
+from rearview.instrument.place_at import lines_of, place
 
 SCRIPT = '''\
 """A script."""
@@ -156,3 +156,9 @@ def test_a_cell_may_wait_outside_of_functions_and_a_script_may_not() -> None:
     assert place(cell, 2, "x + 1", "y").text == cell + 'rv.log("y", x + 1)\n'
     with pytest.raises(UsageError, match="outside function"):
         place("import rearview as rv\nx = 1\n", 2, "await soon()", "y")
+
+
+def test_lines_end_where_python_ends_them() -> None:
+    assert lines_of("a\rb\r\nc\nd\x0ce\u2028f\x85g\x1ch") == ["a\r", "b\r\n", "c\n", "d\x0ce\u2028f\x85g\x1ch"]
+    assert lines_of("\n\r\r\n") == ["\n", "\r", "\r\n"]
+    assert lines_of("") == []

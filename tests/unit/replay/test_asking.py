@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from types import SimpleNamespace
 from typing import Any
 
@@ -146,3 +147,19 @@ def test_a_history_that_was_gone_back_through_is_computed_from_the_nearest_state
 def test_a_place_that_is_none(text: str) -> None:
     with pytest.raises(UsageError, match="FILE:LINE"):
         asking.place(text)
+
+
+def test_while_planning_rubbish_is_looked_for_seldom_and_as_often_as_before_afterwards() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(KeyError), asking.seldom_collected():
+        assert gc.get_threshold()[0] > before[0]
+        raise KeyError
+    assert gc.get_threshold() == before
+    try:
+        for mine in (0, 10**6):  # turned off, or seldom already
+            gc.set_threshold(mine)
+            with asking.seldom_collected():
+                assert gc.get_threshold()[0] == mine
+            assert gc.get_threshold()[0] == mine
+    finally:
+        gc.set_threshold(*before)
