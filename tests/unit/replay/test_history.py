@@ -113,7 +113,7 @@ def test_loops_around_make_several_main_blocks(tmp_path: Path) -> None:
     process.end()
     keep(run, 0, [["fold", 0, 1, 1], ["epoch", 0, 0, 1]], {"w": b"x"}, stats={"outside": 1})
     found = history.read(run.store, run.run, "finished")
-    assert [(block.path, block.iterations) for block in found.blocks] == [((("fold", 0, 0),), 3), ((("fold", 0, 1),), 3)]
+    assert [(block.path, block.iterations) for block in found.blocks] == [((("fold", 0, 0, 0),), 3), ((("fold", 0, 1, 1),), 3)]
     assert [one.place for one in found.boundaries] == [(1, 0)]
     assert coverage.only("fold#1/epoch=2..3", found) == ((1, 1, 2),)
     assert coverage.only("epoch=1", found) == ((0, 0, 0), (1, 0, 0))
