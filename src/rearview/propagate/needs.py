@@ -123,7 +123,7 @@ class Finding:
         found: set[str] = set()
         for node in nodes:
             found |= read([node.syntax]) - mine
-            mine |= {name for one in of_own([node.syntax]) for name in bound_by(one)}
+            mine |= _made(node)
         return found - {name for node in nodes for name in _own(node)}
 
     def _stand_in(self, name: str) -> str | None:
@@ -144,9 +144,8 @@ class Finding:
         if len(binders) == 1 and top and self._above(top[0]):
             if top[0].left_out:
                 raise LeftOut
-            made = {one for node in of_own([top[0].syntax]) for one in bound_by(node)}
             imports = isinstance(top[0].syntax, ast.Import | ast.ImportFrom)
-            return top if imports or not made & self._names.old.bound(self._module) else None
+            return top if imports or not _made(top[0]) & self._names.old.bound(self._module) else None
         if home is not self._group[0].function or not binders:
             return None
         return self._temporaries(name, home, binders)
@@ -158,6 +157,8 @@ class Finding:
         makers = [one for one in home.below() if one not in self._inside and (one in binders or fills(one, name))]
         if not all(isinstance(one.syntax, (*_TEMPORARIES, ast.Expr)) and not self._matched(one) for one in makers):
             return None
+        if any(self._names.visible(other, self._old) for one in makers for other in _made(one) - {name}):
+            return None  # `low, width = split(low)` where the old version has its own `low`: it would get another value
         others = [one for one in home.below() if one not in self._inside and one not in makers and name in one.words]
         return None if any(self._matched(one) or not (self._logs(one) or _only_binds(one)) for one in others) else makers
 
@@ -182,6 +183,11 @@ def _own(node: Node) -> set[str]:
     """Names that a statement binds before it reads them: targets of a loop or `with` around the rest."""
     if not node.blocks:
         return set()
+    return _made(node)
+
+
+def _made(node: Node) -> set[str]:
+    """Names that a statement binds."""
     return {name for one in of_own([node.syntax]) for name in bound_by(one)}
 
 
