@@ -37,6 +37,8 @@ class Needs:
     doubts: list[str] = field(default_factory=list)
     missing: str | None = None
     """A name that has no counterpart and cannot travel."""
+    missing_for: str | None = None
+    """The name of the statement that would need it, if that is another one."""
     stand_in: tuple[str, str] | None = None
     """A name, and another of the old version that may stand for it: a function that passes everything on to the builtin that it calls, or
     a variable that is told under the same label."""
@@ -57,6 +59,7 @@ class Finding:
         found = Needs(doubts=[f"whether it tells by `{name}` there" for name in self._names.several_ways(self._group)])
         pending: list[tuple[str, Node]] = [(name, self._group[0]) for name in sorted(self._reads(self._group))]
         seen: set[str] = set()
+        behind_it: dict[str, str] = {}
         while pending:
             name, node = pending.pop(0)
             if name in seen:
@@ -87,14 +90,16 @@ class Finding:
                 found.doubts.append(f"whether `{name}` is `{others[0]}` there")
                 continue
             if carried is None or others:  # of several loggers, none is known to be it
-                found.missing = name
+                found.missing, found.missing_for = name, behind_it.get(name)
                 return found
             found.names.add(name)
             for one in carried:
                 home = found.module if one.owner is one.file.module and self._above(one) else found.temporaries
                 if one not in home:
                     home.append(one)
-                    pending += [(needed, one) for needed in sorted(self._reads([one]))]
+                    needed = sorted(self._reads([one]))
+                    pending += [(other, one) for other in needed]
+                    behind_it = {**{other: behind_it.get(name, name) for other in needed if other not in seen}, **behind_it}
         found.module.sort(key=lambda one: (not isinstance(one.syntax, ast.Import | ast.ImportFrom), one.line))
         found.temporaries.sort(key=lambda one: one.line)
         return found
