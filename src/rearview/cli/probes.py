@@ -59,10 +59,11 @@ def _listing(found: list[Coverage], view: screen.Screen) -> list[str]:
         for one in found
     ]  # fmt: skip
     lines = tables.draw(columns, rows, view).lines
-    reasons = {f"{version[:8]}: {why}" for one in found for version, why in one.probe.cannot.items()}
-    if reasons:
-        lines += ["", view.paint("cannot", "odd")]
-        lines += [f"  {piece}" for one in sorted(reasons)[:20] for piece in tables.wrap(text.escape(one), view.width - 2)]
+    for title, why_of in (("cannot", [one.reasons for one in found]), ("answered in part", [one.in_part for one in found])):
+        reasons = {f"{version[:8]}: {why}" for whys in why_of for version, why in whys.items()}
+        if reasons:
+            lines += ["", view.paint(title, "odd")]
+            lines += [f"  {piece}" for one in sorted(reasons)[:20] for piece in tables.wrap(text.escape(one), view.width - 2)]
     if any(one.left for one in found):
         lines += ["", "`rearview replay --missing` asks the runs that have not been asked yet"]
     return lines

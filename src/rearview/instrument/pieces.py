@@ -55,8 +55,8 @@ class Piece:
         """Whether it sets an attribute of something."""
         self.count = len(tree.body)
         """Of statements: one, unless they share a line."""
-        self.statements = sum(1 for _ in statements(tree.body))
-        """With all that are inside others."""
+        self.statements = sum(not means_nothing(one) for one in statements(tree.body))
+        """With all that are inside others, without what means nothing."""
         plain = len(self.defines) == 1 and kinds.isdisjoint(_NOT_PLAIN) and self.words.isdisjoint(_REARVIEW)
         self.outline = _outline(text, tree) if plain else None
         """Without what is in it, if it is a function of no more than steps of its own, which do not mention rearview."""

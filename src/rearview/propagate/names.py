@@ -71,13 +71,13 @@ class Names:
     def meaning(self, name: str, new: Node, old: Node) -> Meaning:
         """What a name read by a statement of the new file is called at a place of the old one (`old`: what the place is in)."""
         home = self.new.home(name, new)
-        seen = self._seen(name, old)
+        seen = self.visible(name, old)
         if home is None:  # neither file binds it: a builtin, a star import, something that is given from outside
             return Meaning(name, True) if seen or name in _BUILTIN or self._star or not self._binds(name, new) else Meaning(None)
         votes, defined = self._votes(name, home)
         mine = votes.pop(name, 0.0)
         for other, weight in sorted(votes.items(), key=lambda item: -item[1]):
-            if not self._seen(other, old) and other not in _BUILTIN:
+            if not self.visible(other, old) and other not in _BUILTIN:
                 continue
             second = max([value for key, value in votes.items() if key != other], default=0.0)
             if self._is_itself(other, new):
@@ -152,7 +152,8 @@ class Names:
     def _binds(self, name: str, node: Node) -> bool:
         return self.new.home(name, node) is not None
 
-    def _seen(self, name: str, node: Node) -> bool:
+    def visible(self, name: str, node: Node) -> bool:
+        """Whether a statement of the old version finds a name that this file binds."""
         return any(name in self.old.bound(scope) for scope in self.old.chain(node))
 
     def _votes(self, name: str, home: Node) -> tuple[dict[str, float], dict[str, float]]:

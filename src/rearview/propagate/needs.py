@@ -37,6 +37,8 @@ class Needs:
     doubts: list[str] = field(default_factory=list)
     missing: str | None = None
     """A name that has no counterpart and cannot travel."""
+    missing_for: str | None = None
+    """The name of the statement that would need it, if that is another one."""
     stand_in: tuple[str, str] | None = None
     """A name, and another of the old version that may stand for it: a function that passes everything on to the builtin that it calls, or
     a variable that is told under the same label."""
@@ -57,6 +59,7 @@ class Finding:
         found = Needs(doubts=[f"whether it tells by `{name}` there" for name in self._names.several_ways(self._group)])
         pending: list[tuple[str, Node]] = [(name, self._group[0]) for name in sorted(self._reads(self._group))]
         seen: set[str] = set()
+        behind_it: dict[str, str] = {}
         while pending:
             name, node = pending.pop(0)
             if name in seen:
@@ -87,14 +90,16 @@ class Finding:
                 found.doubts.append(f"whether `{name}` is `{others[0]}` there")
                 continue
             if carried is None or others:  # of several loggers, none is known to be it
-                found.missing = name
+                found.missing, found.missing_for = name, behind_it.get(name)
                 return found
             found.names.add(name)
             for one in carried:
                 home = found.module if one.owner is one.file.module and self._above(one) else found.temporaries
                 if one not in home:
                     home.append(one)
-                    pending += [(needed, one) for needed in sorted(self._reads([one]))]
+                    needed = sorted(self._reads([one]))
+                    pending += [(other, one) for other in needed]
+                    behind_it = {**{other: behind_it.get(name, name) for other in needed if other not in seen}, **behind_it}
         found.module.sort(key=lambda one: (not isinstance(one.syntax, ast.Import | ast.ImportFrom), one.line))
         found.temporaries.sort(key=lambda one: one.line)
         return found
@@ -123,7 +128,7 @@ class Finding:
         found: set[str] = set()
         for node in nodes:
             found |= read([node.syntax]) - mine
-            mine |= {name for one in of_own([node.syntax]) for name in bound_by(one)}
+            mine |= _made(node)
         return found - {name for node in nodes for name in _own(node)}
 
     def _stand_in(self, name: str) -> str | None:
@@ -144,9 +149,8 @@ class Finding:
         if len(binders) == 1 and top and self._above(top[0]):
             if top[0].left_out:
                 raise LeftOut
-            made = {one for node in of_own([top[0].syntax]) for one in bound_by(node)}
             imports = isinstance(top[0].syntax, ast.Import | ast.ImportFrom)
-            return top if imports or not made & self._names.old.bound(self._module) else None
+            return top if imports or not _made(top[0]) & self._names.old.bound(self._module) else None
         if home is not self._group[0].function or not binders:
             return None
         return self._temporaries(name, home, binders)
@@ -158,6 +162,8 @@ class Finding:
         makers = [one for one in home.below() if one not in self._inside and (one in binders or fills(one, name))]
         if not all(isinstance(one.syntax, (*_TEMPORARIES, ast.Expr)) and not self._matched(one) for one in makers):
             return None
+        if any(self._names.visible(other, self._old) for one in makers for other in _made(one) - {name}):
+            return None  # `low, width = split(low)` where the old version has its own `low`: it would get another value
         others = [one for one in home.below() if one not in self._inside and one not in makers and name in one.words]
         return None if any(self._matched(one) or not (self._logs(one) or _only_binds(one)) for one in others) else makers
 
@@ -182,6 +188,11 @@ def _own(node: Node) -> set[str]:
     """Names that a statement binds before it reads them: targets of a loop or `with` around the rest."""
     if not node.blocks:
         return set()
+    return _made(node)
+
+
+def _made(node: Node) -> set[str]:
+    """Names that a statement binds."""
     return {name for one in of_own([node.syntax]) for name in bound_by(one)}
 
 

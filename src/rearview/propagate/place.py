@@ -140,7 +140,8 @@ class _Placing:
             return Refused(refusal, (spot.line,))
         needs = Finding(self._names, self._group, _inside(spot), self._surely_matched).find()
         if needs.missing is not None:
-            return Refused(f"this version has no `{needs.missing}`", (spot.line,))
+            needed = f", which `{needs.missing_for}` needs" if needs.missing_for else ""
+            return Refused(f"this version has no `{needs.missing}`{needed}", (spot.line,))
         if needs.stand_in is not None:
             name, other = needs.stand_in
             return Refused(f"this version has `{other}` for `{name}`: which of them is meant is not known", (spot.line,))

@@ -284,7 +284,7 @@ class _Answering:
         finished = self._finished(covers) if conducted.interrupted else None
         chosen = publish.publish(self._store, replay, units if question is not None else [], self._recorded, finished)
         self._remove_divergent(replay)
-        self._forget_elsewhere(replay)
+        self._forget_other_questions(replay)
         return replay, sum(map(len, chosen.records.values())) if finished is not None else None
 
     def _finished(self, covers: replays.Covers) -> Callable[[Logged], bool]:
@@ -311,14 +311,14 @@ class _Answering:
             if covered or (one.verdict == "divergent" and replay.verdict != "divergent"):
                 replays.remove(self._store, replay.run, one.id)
 
-    def _forget_elsewhere(self, replay: Replay) -> None:
-        """What the same names gave at another place of the version: it was the wrong one, and would stand beside these values."""
+    def _forget_other_questions(self, replay: Replay) -> None:
+        """What another statement, or the same at another place, gave under these names: in the table it would stand beside these values."""
         question = self._prepared.question
-        if question is None or not question.placed or replay.verdict == "divergent":
+        if question is None or replay.verdict == "divergent":
             return
         for name, digest in question.digests.items():
-            placed = [one for one in replays.list_of(self._store, replay.run) if one.id != replay.id and one.more.get(PLACED)]
-            stale = {one.id for one in placed if name in one.names and (one.more.get(DIGESTS) or {}).get(name) != digest}
+            before = [one for one in replays.list_of(self._store, replay.run) if one.id != replay.id and name in one.names]
+            stale = {one.id for one in before if (one.more.get(DIGESTS) or {}).get(name) != digest}
             publish.forget(self._store, replay.run, name, stale)
 
     def _measured(self, conducted: Conducted) -> list[list[Any]]:

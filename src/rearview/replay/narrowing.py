@@ -6,7 +6,7 @@ Only calls that stand alone are left out: what assigns something may be needed b
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from rearview.instrument.added import Added, Log, Place
@@ -21,20 +21,26 @@ def narrowed(added: Added, files: dict[str, str], asked: Collection[Log]) -> tup
     gone: set[int] = set()
     for file in {group.file for group in added.groups if group.file in files}:
         groups = {number: group.place for number, group in enumerate(added.groups) if group.file == file}
-        wanted = frozenset(log.line for log in asked if log.file == file)
-        others = frozenset(log.line for log in added.logs if log.file == file) - wanted
+        wanted = frozenset(log.line for log in asked if log.file == file)  # a line with one of them stays as it is
+        others = [log for log in added.logs if log.file == file and log.line not in wanted]
         if not others:
             continue
         tree = tree_of(files[file])
         places: list[Place] = []
         for number, group in groups.items():
             inside = outermost(tree, group)
-            dropped = [one for one in inside if isinstance(one, ast.Expr) and one.lineno in others]
+            dropped = [one for one in inside if is_one_of(others, one)]
             places += map(_place, dropped)
             if inside and len(dropped) == len(inside):
                 gone.add(number)
         left[file] = without(files[file], places)
     return _without_groups(added, gone), left
+
+
+def is_one_of(logs: Iterable[Log], statement: ast.stmt) -> bool:
+    """Whether a statement of their file is one of some logs, and nothing else: others may share its line."""
+    here = [log for log in logs if log.line == statement.lineno] if isinstance(statement, ast.Expr) else []
+    return any(ast.unparse(tree_of(log.text)) == ast.unparse(statement) for log in here)
 
 
 def outermost(tree: ast.Module, group: Place) -> list[ast.stmt]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rearview.errors import VersionError
@@ -74,14 +74,20 @@ class Coverage:
     cannot: int
     left: int
     """Runs that were not asked yet."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Version -> why, of runs that cannot."""
+    in_part: dict[str, str] = field(default_factory=dict)
+    """Version -> why not all, of runs that have an answer nevertheless: values before a statement raised."""
 
 
 def coverage(store: Store, probe: Probe, runs: Iterable[RunInfo]) -> Coverage:
     """Of the runs that there are."""
-    counts = {"answered": 0, "recorded": 0, "cannot": 0, "left": 0}
+    versions: dict[str, list[str]] = {"answered": [], "recorded": [], "cannot": [], "left": []}
     for run in runs:
-        counts[_state(store, probe, run)] += 1
-    return Coverage(probe, **counts)
+        versions[_state(store, probe, run)].append(str(run.version))
+    reasons = {version: why for version, why in probe.cannot.items() if version in versions["cannot"]}
+    in_part = {version: why for version, why in probe.cannot.items() if version in versions["answered"] and version not in reasons}
+    return Coverage(probe, **{state: len(those) for state, those in versions.items()}, reasons=reasons, in_part=in_part)
 
 
 def _state(store: Store, probe: Probe, run: RunInfo) -> str:

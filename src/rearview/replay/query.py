@@ -21,6 +21,7 @@ from rearview.propagate.place import Refused
 from rearview.propagate.project import Site
 from rearview.replay import cells, notebooks
 from rearview.replay.elsewhere import Elsewhere, Unasked
+from rearview.replay.placing import wanted
 from rearview.replay.sources import At, Notebook, Now, Statements
 from rearview.store import probes
 from rearview.store.probes import Probe
@@ -142,12 +143,12 @@ def find(catalog: Catalog, project: Path, ask: Ask, settings: config.Settings) -
     now = Now(catalog.store, project, settings, ask.at, brief=bool(ask.names) and ask.run is None)
     if ask.probe is not None:
         now.source = VersionId(ask.probe.source)
-    now.corrected = remembered(now, ask)
     now.check_at()
+    now.corrected = remembered(now, ask)
     chosen = [catalog.run(ask.run)] if ask.run is not None else catalog.runs(where=ask.where)
     if ask.run is not None and ask.where is not None:
-        wanted = {one.run for one in catalog.runs(where=ask.where)}
-        chosen = [one for one in chosen if one.run in wanted]
+        matched = {one.run for one in catalog.runs(where=ask.where)}
+        chosen = [one for one in chosen if one.run in matched]
     if not chosen:
         what = f" {ask.where}: {_values(catalog, ask.where)}" if ask.where else ": `rearview runs` lists them"
         raise NotFound("no run matched" + what)
@@ -210,15 +211,13 @@ def _values(catalog: Catalog, clause: str) -> str:
 
 
 def remembered(now: Now, ask: Ask) -> dict[str, list[Any]]:
-    """What somebody said before about the same statements: version -> file and line."""
+    """What somebody said before about the same statements: version -> file and line. What was said of one says nothing of another."""
     if ask.probe is not None:
         return dict(ask.probe.corrected)
     names = {*ask.names, *([ask.at.name] if ask.at is not None else [])}
-    found: dict[str, list[Any]] = {}
-    for probe in probes.every(now.store):
-        if names & set(probe.names):
-            found |= probe.corrected
-    return found
+    told = [probe for probe in probes.every(now.store) if probe.corrected and names and names <= set(probe.names)]
+    asked = {one.text for one in wanted(now.texts(), names)} if told else set()
+    return {version: place for probe in told if asked <= set(probe.statements) for version, place in probe.corrected.items()}
 
 
 def _correct(now: Now, said: Sequence[tuple[str, str, int]], runs: Sequence[RunInfo]) -> dict[str, str]:
@@ -282,14 +281,14 @@ def _placed(elsewhere: Elsewhere, one: _Elsewhere, names: tuple[str, ...]) -> Qu
     if not names:
         return Other(run.run, f"it ran another version of the source ({one.changed}): name what is to be asked of it")
     own = [name for name in names if name in run.last]
-    wanted = tuple(name for name in names if name not in own)
-    if not wanted:
+    lacking = tuple(name for name in names if name not in own)
+    if not lacking:
         return Other(run.run, f"it logged {', '.join(own)} itself")
-    placed = elsewhere.placed_in(one.changed, version, wanted, run.filename if run.how in _FILES else None, notebook_of(run))
+    placed = elsewhere.placed_in(one.changed, version, lacking, run.filename if run.how in _FILES else None, notebook_of(run))
     if isinstance(placed, Refused | Unasked):
         return Other(run.run, placed.why, version if isinstance(placed, Refused) else None)
     statements, sites = placed
-    logs = tuple(log for log in statements.added.logs if log.name in wanted or log.name is None)
+    logs = tuple(log for log in statements.added.logs if log.name in lacking or log.name is None)
     if not logs:
         return Other(run.run, "the statement is there already, and was never come to")
     return Question(run, *statements.only(logs), sites)

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from rearview.instrument.added import Added, Log
-from rearview.instrument.calls import statements, tree_of
-from rearview.instrument.pieces import begins, pieces_of
+from rearview.instrument.added import Added, Group, Log
+from rearview.instrument.calls import bodies, statements, tree_of
+from rearview.instrument.pieces import begins, means_nothing, pieces_of
 from rearview.instrument.scopes import bound_by, of_own
-from rearview.replay.narrowing import outermost
+from rearview.replay.narrowing import is_one_of, outermost
 
 
 def digest(added: Added, files: Mapping[str, str], name: str | None) -> str:
     """What recognises the statements of a name (None: of a computed one). `files` are those that got statements."""
     trees = {path: _near(added, path, text) for path, text in files.items()}
+    places = [_place(added, group, files[group.file]) if group.file in files else "" for group in added.groups]
     found = hashlib.blake2b(digest_size=12)
     for log in added.logs:
         if log.name == name:
-            text = "\0".join((_where(log), str(_behind(added, log, files[log.file])), log.text, *_made_for(added, log, trees)))
+            text = "\0".join((_where(log), places[log.group], log.text, *_made_for(added, log, trees, places)))
             found.update(text.encode("utf-8", "surrogatepass") + b"\0")
     return found.hexdigest()
 
@@ -42,32 +43,47 @@ def _near(added: Added, path: str, text: str) -> ast.Module:
     return tree_of("".join(near))
 
 
-def _behind(added: Added, log: Log, text: str) -> int:
-    """Behind how many statements of the recorded file a log stands."""
-    ours = [(group.place[:2], group.place[2:]) for group in added.groups if group.file == log.file]
-    begin = added.groups[log.group].place[:2]
-    count = 0
+def _place(added: Added, group: Group, text: str) -> str:
+    """Behind how many statements of the recorded file a group stands, and in which of them.
+
+    What means nothing does not count: where statements were left out that nobody asked for, there is a `pass`.
+    """
+    ours = [(one.place[:2], one.place[2:]) for one in added.groups if one.file == group.file]
+    begin = group.place[:2]
+    count, around = 0, []
     pieces = pieces_of(text)
     for piece, line in zip(pieces, begins(pieces), strict=True):
         last = line + piece.lines
         if last <= begin[0] and not any(first[0] < last and line <= end[0] for first, end in ours):
             count += piece.statements
         elif line <= begin[0]:
-            every = [(one.lineno + line - 1, one.col_offset) for one in statements(tree_of(piece.text).body)]
-            count += sum(1 for at in every if at < begin and not any(first <= at < end for first, end in ours))
-    return count
+            for one in statements(tree_of(piece.text).body):
+                at = one.lineno + line - 1, one.col_offset
+                if at >= begin or means_nothing(one) or any(first <= at < end for first, end in ours):
+                    continue
+                count += 1
+                if ((one.end_lineno or 0) + line - 1, one.end_col_offset or 0) > begin:
+                    bodies_before = [body for body in bodies(one) if (body[0].lineno + line - 1, body[0].col_offset) <= begin]
+                    around.append((count, len(bodies_before)))
+    return f"{count} {around}"
 
 
-def _made_for(added: Added, log: Log, trees: Mapping[str, ast.Module]) -> list[str]:
-    """What else was added and decides the value: what is around the log, and all that makes a name which it reads."""
-    every = [(group, one) for group in range(len(added.groups)) for one in _outermost(added, group, trees)]
-    mine = [one for group, one in every if group == log.group and not isinstance(one, ast.Expr)]
-    wanted = {word for one in mine for word in _words(one)} | set(_words_of(log.text))
-    found = {id(one): one for one in mine}
-    while fresh := [one for _, one in every if id(one) not in found and not isinstance(one, ast.Expr) and wanted & set(_binds(one))]:
-        found |= {id(one): one for one in fresh}
+def _made_for(added: Added, log: Log, trees: Mapping[str, ast.Module], places: Sequence[str]) -> list[str]:
+    """What else was added and decides the value, and where: what is around the log, and all that makes or changes what it reads."""
+    numbered = [(group, one) for group in range(len(added.groups)) for one in _outermost(added, group, trees)]
+    ours = {id(one) for group, one in numbered if group == log.group and is_one_of([log], one)}
+    every = [(group, one) for group, one in numbered if not means_nothing(one) and not is_one_of(_logs_in(added, group), one)]
+    found = {id(one) for group, one in every if group == log.group and not isinstance(one, ast.Expr)}
+    wanted = {word for _, one in every if id(one) in found for word in _words(one)} | set(_words_of(log.text))
+    while fresh := [one for _, one in every if id(one) not in found and wanted & set(_changes(one))]:
+        found |= {id(one) for one in fresh}
         wanted |= {word for one in fresh for word in _words(one)}
-    return [ast.unparse(one) for _, one in every if id(one) in found]
+    told = [(group, "" if id(one) in ours else ast.unparse(one)) for group, one in numbered if id(one) in found | ours]
+    return [f"{added.groups[group].file} {places[group]}: {text}" for group, text in told]
+
+
+def _logs_in(added: Added, group: int) -> list[Log]:
+    return [log for log in added.logs if log.group == group]
 
 
 def _outermost(added: Added, group: int, trees: Mapping[str, ast.Module]) -> list[ast.stmt]:
@@ -75,7 +91,10 @@ def _outermost(added: Added, group: int, trees: Mapping[str, ast.Module]) -> lis
     return outermost(trees[one.file], one.place) if one.file in trees else []
 
 
-def _binds(statement: ast.stmt) -> Iterator[str]:
+def _changes(statement: ast.stmt) -> Iterator[str]:
+    """Names that a statement makes; of a call that stands alone all that it mentions: `seen.append(x)`."""
+    if isinstance(statement, ast.Expr):
+        yield from _words(statement)
     for node in of_own([statement]):
         yield from bound_by(node)
 

@@ -172,6 +172,7 @@ class ReplayRecorder(Recorder):
         self._look_along()
         if not self.unit.to_end and self.unit.last is not None and place >= self.unit.last:
             self._stop("last")
+        self.flush()  # that it ended is known at once: an interrupted replay keeps it
 
     def _passed(self, boundary: boundaries.Boundary) -> None:
         if boundary.part == boundaries.INSIDE and self._stop_at is not None and same_place(boundary.path, self._stop_at):

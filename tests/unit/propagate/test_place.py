@@ -124,6 +124,19 @@ def test_a_temporary_that_the_program_reads_does_not_travel() -> None:
     assert "`scale`" in refused(new, "rv.log", OLD).why
 
 
+def test_what_a_temporary_lacks_is_said_with_its_name() -> None:
+    lines = "other = f(x)", "size = other + 1", 'rv.log("size", size)'
+    new = with_lines(OLD, "loss = net", *lines).replace("loss.backward()", "loss.backward(other)")
+    assert refused(new, "rv.log", OLD).why == "this version has no `other`, which `size` needs"
+
+
+def test_a_temporary_made_together_with_a_variable_of_the_program_does_not_travel() -> None:
+    new = with_lines(OLD, "loss = net", "loss, size = f(loss)", 'rv.log("size", size)')
+    assert "no `size`" in refused(new, "rv.log", OLD).why
+    both = with_lines(OLD, "loss = net", "low, high = f(loss)", 'rv.log("high", high)')
+    assert placed(both, "rv.log", OLD).text == both
+
+
 @pytest.mark.parametrize("around", ["if epoch % 10 == 0:", "with torch.no_grad():", "for p in net.parameters():"])
 def test_a_block_around_nothing_else_travels(around: str) -> None:
     new = with_lines(OLD, "loss = net", around, '    rv.log("loss", loss)')

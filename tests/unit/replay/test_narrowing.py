@@ -34,6 +34,11 @@ def test_what_others_may_need_stays() -> None:
     assert "y = x + 1\n    pass\n" in text and "rv.log('a', y); " in text
 
 
+def test_a_call_that_shares_a_line_with_one_that_goes_stays() -> None:
+    current = RECORDED + "    y = []\n    y.append(x); rv.log('b', y)\n    rv.log('a', y)\n"
+    assert "    y.append(x); pass\n    rv.log('a', y)" in _narrowed(current, "a")[1]
+
+
 def test_all_asked_for_is_all_the_text() -> None:
     current = RECORDED + "    rv.log('a', 'é')\n"
     assert _narrowed(current, "a")[1] == current

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 from rearview.replay.progress import Seen, Tail
+from rearview.replay.replayer import ReplayRecorder
 from rearview.testing.stores import StoreBuilder
 
 
@@ -37,3 +40,11 @@ def test_each_fact_is_seen_once_as_it_is_written(tmp_path: Path) -> None:
     seen.look()
     assert seen.iterations == [(0, 0), (0, 1)] and seen.done == "last" and seen.ended == "finished"
     assert seen.measured == [("put_back", "0-a1-000001-block", 0.25)]
+
+
+def test_that_an_iteration_ended_is_written_at_once() -> None:
+    wrote: list[str] = []
+    unit = SimpleNamespace(to_end=False, last=(0, 3))
+    worker = SimpleNamespace(unit=unit, _look_along=lambda: wrote.append("facts"), flush=lambda: wrote.append("flush"))
+    ReplayRecorder._iteration_ended(cast(ReplayRecorder, worker), (0, 2))  # not with its next record: it may be killed before
+    assert wrote == ["facts", "flush"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rearview.instrument.added import Added, added
+from rearview.replay.narrowing import narrowed
 from rearview.replay.recognising import digest
 
 RECORDED = """
@@ -59,3 +60,62 @@ def test_the_same(old: str, new: str) -> None:
 )
 def test_another(old: str, new: str) -> None:
     assert old in ASKED and _digest(ASKED.replace(old, new)) != _digest(ASKED)
+
+
+BRANCHES = """
+import rearview as rv
+
+for k in rv.loop("k", range(3)):
+    a = k
+    if k:
+        a = 1
+    else:
+        a = 2
+"""
+B = 'rv.log("b", a)\n'
+
+
+def _digest_of(recorded: str, current: str, asked: str = "b") -> str:
+    found = added(recorded, current, file="train.py")
+    assert isinstance(found, Added), found
+    left, files = narrowed(found, {"train.py": current}, [log for log in found.logs if log.name == asked])
+    return digest(left, files, asked)
+
+
+def test_each_place_in_a_block_is_another() -> None:
+    places = [
+        BRANCHES.replace("        a = 1\n", "        " + B + "        a = 1\n"),
+        BRANCHES.replace("        a = 1\n", "        a = 1\n        " + B),
+        BRANCHES.replace("        a = 2\n", "        " + B + "        a = 2\n"),
+        BRANCHES + "        " + B,
+        BRANCHES + "    " + B,
+        BRANCHES.replace("    if k", "    " + B + "    if k"),
+    ]
+    assert len({_digest_of(BRANCHES, one) for one in places}) == len(places)
+
+
+def test_a_place_is_the_same_whatever_else_was_left_out_before_it() -> None:
+    early, late = "    a = a + k\n", "    a = a * 2\n"
+    beside = RECORDED.replace(early, "    rv.log('other', k)\n" + early + "    " + B)
+    alone = RECORDED.replace(early, early + "    " + B)
+    moved = RECORDED.replace(late, late + "    " + B)
+    assert _digest_of(RECORDED, beside) == _digest_of(RECORDED, alone) != _digest_of(RECORDED, moved)
+    together = RECORDED.replace(early, early + "    rv.log('other', k)\n    " + B)
+    assert _digest_of(RECORDED, together) == _digest_of(RECORDED, alone)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("t = a", "", "", "rv.log('b', t)"), ("", "t = a", "", "rv.log('b', t)")),  # the temporary was moved
+        (("", "", "t = a", "rv.log('b', t); t = k"), ("", "", "t = a", "t = k; rv.log('b', t)")),
+        (("t = []", "", "", "t.append(a); rv.log('b', sum(t))"), ("t = []", "", "", "t.append(k); rv.log('b', sum(t))")),
+    ],
+)
+def test_what_makes_its_value_counts_with_its_place(one: tuple[str, ...], other: tuple[str, ...]) -> None:
+    def current(lines: tuple[str, ...]) -> str:
+        first, second, third, fourth = (f"    {line}\n" if line else "" for line in lines)
+        early = RECORDED.replace("    a = a + k\n", first + "    a = a + k\n" + second)
+        return early.replace("    a = a * 2\n", "    a = a * 2\n" + third + fourth)
+
+    assert _digest_of(RECORDED, current(one)) != _digest_of(RECORDED, current(other))
