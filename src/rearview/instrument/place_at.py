@@ -7,7 +7,6 @@ files or runs. Pure: text in, text out.
 from __future__ import annotations
 
 import ast
-import io
 import re
 from dataclasses import dataclass
 
@@ -35,9 +34,12 @@ class Placed:
         return line if line < self.line else line - 1
 
 
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
+
+
 def lines_of(text: str) -> list[str]:
     """The lines of a program, with their ends, as Python counts them: a form feed or U+2028 ends none."""
-    return io.StringIO(text, newline="").readlines()
+    return _LINE.findall(text)
 
 
 def place(source: str, line: int, expression: str, name: str, before: bool = False, *, path: str = "the file") -> Placed:
