@@ -37,7 +37,7 @@ class Rates:
     digest_s_per_byte: float = 1 / 2.0e9
     """Of the state at a boundary, for the comparison."""
     pace: float = 1.0
-    """What the program's own code takes here, as a part of what it took when it was recorded."""
+    """What an iteration takes here, as a part of what it took when it was recorded: the machine, and the statement that is asked."""
     ratios: tuple[float, ...] = ()
     """What earlier replays of the run took, as a part of what was predicted."""
 
@@ -113,7 +113,7 @@ class Costs:
         history = self._history
         passed = 0 if start is None else start.block
         gaps = sum(block.gap_s for block in history.blocks[1 : passed + 1])
-        own = (history.start_s + history.prefix_s + gaps) * self._rates.pace
+        own = history.start_s + history.prefix_s + gaps
         began = history.boundary(ITERATION, start.block, start.iteration - 1) if start is not None and start.part == INSIDE else None
         return own + self._rates.worker_s + self._rates.restoring(start) + self._rates.restoring(began)
 
@@ -122,7 +122,7 @@ class Costs:
         history, rates = self._history, self._rates
         if segment.iteration is None:
             following = segment.block + 1
-            return rates.pace * (history.blocks[following].gap_s if following < len(history.blocks) else history.suffix_s)
+            return history.blocks[following].gap_s if following < len(history.blocks) else history.suffix_s
         block, outer, at = history.blocks[segment.block], self._outer[segment.block], segment.iteration
         if segment.until is not None:
             return self._share(segment) * block.total_s[at] * rates.pace + rates.digesting(segment.until)

@@ -345,7 +345,7 @@ def _of_piece(piece: Piece, history: History) -> list[list[Any]]:
     after = history.suffix_s if piece.stretch.to_end else 0.0
     last = piece.stretch.last or (piece.stretch.start.place if piece.stretch.start is not None else (0, 0))
     gaps = sum(block.gap_s for block in history.blocks[1 : last[0] + 1])
-    outside = (history.start_s + history.prefix_s + gaps + after) * pace
+    outside = history.start_s + history.prefix_s + gaps + after
     worker = max(0.0, piece.seconds - ran - besides - outside)
     return [["worker", 0, round(worker, 6)], *([["pace", 0, round(pace, 6)]] if whole else [])]
 

@@ -40,9 +40,9 @@ def test_the_interval_comes_from_the_spread_and_from_earlier_replays() -> None:
     assert Costs(guessed, Rates()).interval(100.0, []).high > fresh.expected * 1.3
 
 
-def test_the_pace_counts_for_the_programs_own_time_alone() -> None:
+def test_the_pace_counts_for_iterations_alone() -> None:
     costs = Costs(_HISTORY, _SLOW)
-    assert costs.begin_s(None) == 2 * (1 + 2) + 0.5
+    assert costs.begin_s(None) == (1 + 2) + 0.5
     assert costs.segment_s(Segment(0, 0), _KEPT) == 2 * 1 + (0.125 + 2) + (0.0625 + 2)
-    assert costs.segment_s(Segment(0), None) == 2 * 4
+    assert costs.segment_s(Segment(0), None) == 4
     assert learn([("pace", 0, 1.5), ("pace", 0, 1.7), ("pace", 0, 1.6)]).pace == 1.6
