@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from rearview.errors import UsageError
 from rearview.instrument.calls import MODULE, Calls, bodies, check, first_line, heads, last_line, parse, statements, within
 
+_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+"""Lines as Python counts them: a form feed or U+2028 ends none."""
+
 _LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
 
@@ -34,12 +37,9 @@ class Placed:
         return line if line < self.line else line - 1
 
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
-
-
 def lines_of(text: str) -> list[str]:
-    """The lines of a program, with their ends, as Python counts them: a form feed or U+2028 ends none."""
-    return _LINE.findall(text)
+    """The lines of a program, with their ends."""
+    return _LINES.findall(text)
 
 
 def place(source: str, line: int, expression: str, name: str, before: bool = False, *, path: str = "the file") -> Placed:

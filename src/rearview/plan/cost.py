@@ -17,6 +17,8 @@ _UNSURE = 0.10
 """How far a prediction may be off before any replay of the run is known: part of it, to either side."""
 _GUESSED = 0.35
 """The same where the times of iterations were not measured."""
+_FEW = 3
+"""Replays that say little about the next one."""
 _SPREAD = 1.645
 """Standard deviations to either side that nine of ten sums of iterations stay within."""
 
@@ -146,14 +148,11 @@ class Costs:
     def interval(self, seconds: float, ran: Sequence[tuple[Segment, bool]]) -> Seconds:
         """A prediction with its interval: the spread of the iterations that run, and how far earlier predictions were off."""
         spread = _SPREAD * math.sqrt(sum(self._variance(segment, skipped) for segment, skipped in ran))
-        ratios = self._rates.ratios
-        if len(ratios) >= 3:
-            low, high = min(ratios), max(ratios)
-        else:
+        ratios = (1.0, *self._rates.ratios)  # what these replays taught is in the rates: how far they were off says how sure this is
+        if len(ratios) <= _FEW:
             unsure = _UNSURE if self._history.measured else _GUESSED
-            low, high = min(1.0 - unsure, 1.0, *ratios), max(1.0 + unsure, 1.0, *ratios)
-        # What these replays taught is in the rates already: how far they were off tells only how sure this is.
-        return Seconds(seconds, max(0.0, seconds * min(low, 1.0) - spread), seconds * max(high, 1.0) + spread)
+            ratios += 1.0 - unsure, 1.0 + unsure
+        return Seconds(seconds, max(0.0, seconds * min(ratios) - spread), seconds * max(ratios) + spread)
 
     def _variance(self, segment: Segment, skipped: bool) -> float:
         if segment.iteration is None or not 0 <= segment.block < len(self._history.blocks):

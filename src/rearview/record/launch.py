@@ -21,8 +21,8 @@ from typing import Any
 _UNIT = "REARVIEW_UNIT"
 """Set for a worker of a replay."""
 _interrupted = False
-_leaves_with: int | None = None
-"""The exit code of a worker whose program is over: what a process with torch does after that takes a while and answers nothing."""
+_leaves = False
+"""A worker whose program is over: what a process with torch does after that takes a while and answers nothing."""
 _inside: Any = str
 """Where the program finds a path of the recorded run: a replay may give it copies."""
 _code: Any = None
@@ -31,15 +31,15 @@ _code: Any = None
 
 def _last_of_all() -> None:
     """A program that Ctrl-C ended dies of SIGINT, as it does under plain Python; a worker of a replay ends without taking itself apart."""
-    if not _interrupted and _leaves_with is None:
+    if not _interrupted and not _leaves:
         return
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError, AttributeError):
             pass
-    if _leaves_with is not None:
-        os._exit(_leaves_with)
+    if _leaves:
+        os._exit(0)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGINT)
 
@@ -239,7 +239,7 @@ def _find_spec(name: str) -> Any:
 
 def main() -> None:
     """Become the script."""
-    global _interrupted, _inside, _leaves_with  # noqa: PLW0603
+    global _interrupted, _inside, _leaves  # noqa: PLW0603
     atexit.register(_last_of_all)  # first, so that it runs last
     _die_with_parent()
     from rearview.record import lifecycle  # importing rearview looks at what cannot be learned later
@@ -262,7 +262,7 @@ def main() -> None:
         _interrupted = isinstance(error, KeyboardInterrupt)
         sys.exit(1)
     lifecycle.script_ended(None, 0)
-    _leaves_with = 0 if is_worker else None
+    _leaves = is_worker
 
 
 if __name__ == "__main__":

@@ -266,9 +266,9 @@ def available_bytes() -> int | None:
     return None
 
 
-def copy_speed(bytes_: int) -> float:
+def copy_speed(size_bytes: int) -> float:
     """Bytes a second that a copy of so many makes here, from a quick try: no larger than they are, it is to be quicker than the copy."""
-    return _copy_speed(min(max(1 << bytes_.bit_length(), 64 << 10), 8 << 20))
+    return _copy_speed(min(max(1 << size_bytes.bit_length(), 64 << 10), 8 << 20))
 
 
 @functools.cache
