@@ -19,6 +19,7 @@ import pytest
 
 from rearview.catalog.catalog import Catalog
 from rearview.replay import asking, pool
+from rearview.replay.query import Ask
 from rearview.store import layout
 from tests.conftest import environment, plain, warm
 from tests.forked import ADDRESS, Forking, Nursery, takes
@@ -95,6 +96,15 @@ class Story:
         self.write(self.project, probed=True)
         with contextlib.chdir(self.project), self.forking():
             asking.replay(*names, store=layout.open_store(self.project / ".rearview"), **options)
+
+    def climb(self, name: str) -> None:
+        """Replay, and agree to every rung."""
+        self.write(self.project, probed=True)
+        with contextlib.chdir(self.project), Catalog(layout.open_store(self.project / ".rearview"), timeout_s=60) as catalog:
+            [prepared] = asking.look(catalog, Ask(names=(name,))).to_run
+        with self.forking():
+            answer = asking.climb(prepared, lambda *_: True)
+        assert answer.judgement.verdict == "identical" and not answer.failed
 
     def rows(self, project: Path, *names: str) -> Rows:
         """What the table has of some names, bit for bit."""

@@ -5,18 +5,11 @@ One toy program, many statements; each is asked by itself and compared with a ru
 
 from __future__ import annotations
 
-import contextlib
 import json
 from pathlib import Path
 
 import pytest
 
-from rearview.catalog.catalog import Catalog
-from rearview.cli.replay_page import starts_in_words
-from rearview.replay import asking
-from rearview.replay.query import Ask
-from rearview.store import layout
-from tests.forked import Nursery
 from tests.integration.replay.hindsight import Story
 
 TOOLS = """
@@ -116,19 +109,9 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Story:
     return story
 
 
-def _climb(story: Story, name: str) -> None:
-    """Replay, and agree to every rung."""
-    story.write(story.project, probed=True)
-    with contextlib.chdir(story.project), Catalog(layout.open_store(story.project / ".rearview"), timeout_s=60) as catalog:
-        [prepared] = asking.look(catalog, Ask(names=(name,))).to_run
-    with story.forking():
-        answer = asking.climb(prepared, lambda *_: True)
-    assert answer.judgement.verdict == "identical" and not answer.failed
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_it_comes_out_as_it_was(toy: Story, name: str) -> None:
-    _climb(toy, name)
+    toy.climb(name)
     found = toy.rows(toy.project, name)
     truth = toy.truth(name)
     assert found == truth and found
@@ -184,7 +167,7 @@ def test_names_in_functions_and_methods_of_classes_too(tmp_path: Path) -> None:
     story.record()
     names = ("voice", "root", "spare", "end")
     for name in names:
-        _climb(story, name)
+        story.climb(name)
     assert story.rows(story.project, *names) == story.truth(*names)
 
 
@@ -225,7 +208,7 @@ def inside(tmp_path_factory: pytest.TempPathFactory) -> Story:
 
 @pytest.mark.parametrize("name", ["made", "held"])
 def test_what_a_skipped_block_defines_is_run_for(inside: Story, name: str) -> None:
-    _climb(inside, name)
+    inside.climb(name)
     assert inside.rows(inside.project, name) == inside.truth(name) != {}
 
 
@@ -283,90 +266,8 @@ def test_names_that_are_taken_out_of_namespaces_and_settings_of_libraries(tmp_pa
     story = Story(tmp_path, {"train.py": text, "mod.py": MODULE}, env={"REARVIEW_EVERY": "1"})
     story.record()
     for name in ("popped", "set"):
-        _climb(story, name)
+        story.climb(name)
     assert story.rows(story.project, "popped", "set") == story.truth("popped", "set") != {}
-
-
-HISTORIES = """
-import torch
-import rearview as rv
-
-torch.manual_seed(0)
-x = torch.randn(8, 4)
-net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1))
-opt = torch.optim.SGD(net.parameters(), 0.05)
-seen = {}
-net[1].register_forward_hook(lambda m, i, o: seen.update(hidden=o))
-with rv.checkpointing(net=net, opt=opt):
-    for epoch in rv.loop("epoch", range(3)):
-        for step in rv.loop("step", range(2)):
-            loss = net(x).pow(2).mean()
-            opt.zero_grad()
-            loss.backward()
-            opt.step()
-            reg = net(x).pow(2).mean()
-        rv.log("loss", loss)
-        rv.log("unused", sum(float(g.sum()) for g in torch.autograd.grad(reg, [*net.parameters()], allow_unused=True, retain_graph=True) if g is not None))  #?
-        rv.log("used", torch.autograd.grad(reg, net[2].bias, retain_graph=True)[0].item())  #?
-        try:  #?
-            slope = torch.autograd.grad(seen["hidden"].sum(), net[0].weight, retain_graph=True)[0].sum()  #?
-        except RuntimeError:  #?
-            slope = -1.0  #?
-        rv.log("caught", slope)  #?
-        rv.log("text", f"{[loss]}")  #?
-        rv.log("version", net[0].weight._version)  #?
-        rv.log("anew", torch.autograd.grad(net(x).mean(), net[2].bias)[0].item())  #?
-"""  # noqa: E501 (a statement of the program)
-
-
-@pytest.mark.torch
-def test_how_a_tensor_was_computed_is_no_part_of_a_state(tmp_path: Path, nursery: Nursery) -> None:
-    story = Story(tmp_path, {"train.py": HISTORIES}, env={"REARVIEW_EVERY": "1"}, nursery=nursery)
-    story.record()
-    names = ("unused", "used", "caught", "text", "version", "anew")
-    for name in names:
-        _climb(story, name)
-    assert story.rows(story.project, *names) == story.truth(*names) != {}
-
-
-GOES_BACK = """
-import torch
-import rearview as rv
-
-torch.manual_seed(0)
-net = torch.nn.Linear(3, 2)
-opt = torch.optim.SGD(net.parameters(), 0.1)
-chosen, kept = [], []
-with rv.checkpointing():
-    for episode in rv.loop("episode", range(4)):
-        for step in rv.loop("step", range(3)):
-            chosen.append(torch.log_softmax(net(torch.rand(1, 3)), 1)[0, step % 2])
-        rv.log("mean", float(sum(chosen)) / len(chosen))  #?
-        if episode == 2:
-            kept.append(net(torch.ones(3)).sum())
-        opt.zero_grad()
-        (-sum(chosen) + sum(one * 0.1 for one in kept)).backward(retain_graph=episode > 1)
-        opt.step()
-        del chosen[:]
-        rv.log("norm", float(net.weight.norm()))
-"""
-
-
-@pytest.mark.torch
-def test_a_program_that_goes_back_behind_its_nested_loop_is_not_put_there(tmp_path: Path, nursery: Nursery) -> None:
-    """What it goes back through was computed in that loop; only `kept` was not, and is in the state after `episode=2`."""
-    story = Story(tmp_path, {"train.py": GOES_BACK}, env={"REARVIEW_EVERY": "1"}, nursery=nursery)
-    story.record()
-    story.write(story.project, probed=True)
-    for only, from_, blocks in (("episode=3", "the state after episode=1", 2), (None, "the program's beginning", 2)):
-        with contextlib.chdir(story.project), Catalog(layout.open_store(story.project / ".rearview"), timeout_s=60) as catalog:
-            [prepared] = asking.look(catalog, Ask(names=("mean",), only=only)).to_run
-        assert "goes back through chosen[" in " ".join(prepared.notes)
-        with story.forking():
-            answer = asking.climb(prepared, lambda *_: True)
-        assert answer.judgement.verdict == "identical" and answer.complete and answer.prepared.plan.rung == "resume"
-        assert starts_in_words(answer.prepared) == from_ and len(answer.prepared.plan.must_run) == blocks
-    assert story.rows(story.project, "mean") == story.truth("mean") != {}
 
 
 AWAY = """
@@ -394,7 +295,7 @@ def test_a_program_that_went_elsewhere_before_its_run_began(tmp_path: Path) -> N
     story = Story(tmp_path, {"train.py": AWAY}, env={"REARVIEW_EVERY": "1"})
     story.record()
     for name in ("twice", "lines"):
-        _climb(story, name)
+        story.climb(name)
     assert story.rows(story.project, "twice", "lines") == story.truth("twice", "lines") != {}
     assert "identical" in story.cli("verify", "--yes").stdout
 
@@ -428,7 +329,7 @@ def test_what_is_held_weakly(tmp_path: Path) -> None:
     story = Story(tmp_path, {"train.py": WEAKLY}, env={"REARVIEW_EVERY": "1"})
     story.record()
     for name in ("alive", "keys"):
-        _climb(story, name)
+        story.climb(name)
     assert story.rows(story.project, "alive", "keys") == story.truth("alive", "keys") != {}
     assert "identical" in story.cli("verify", "--yes").stdout
 
@@ -454,7 +355,7 @@ def test_generators_that_nobody_seeded(tmp_path: Path) -> None:
     pytest.importorskip("numpy")
     story = Story(tmp_path, {"train.py": UNSEEDED}, env={"REARVIEW_EVERY": "1"})
     story.record()
-    _climb(story, "same")
+    story.climb("same")
     same, total = ({key[1]: bits for key, bits in story.rows(story.project, name).items()} for name in ("same", "total"))
     assert len(same) == 6 and same == total
     assert "identical" in story.cli("verify", "--yes").stdout
