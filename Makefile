@@ -32,6 +32,7 @@ test: check other-pythons  ## everything that has to hold for every change; begi
 check: $(VENV)/.ready  ## ruff, mypy --strict, import contracts
 	@$(VENV)/bin/python -m compileall -q src
 	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check --quiet
 	$(VENV)/bin/mypy --strict
 	$(VENV)/bin/lint-imports --no-logo
 

@@ -149,7 +149,7 @@ def main() -> None:
     from torch.utils.tensorboard import SummaryWriter
 
     import rearview as rv
-    from rearview.record.background import stats
+    from rearview.record.background.wrapping import stats
 
     torch.set_num_threads(THREADS)
     program = Program(torch, batch)

@@ -134,9 +134,7 @@ def main() -> None:
         import rearview as rv
 
         with rv.run(name="bench"):
-            results = harness.figures(
-                log_us=log_two_loops_deep(rv), write_us=plain_write(Path(folder)), loop_us=empty_iterations(rv)
-            )
+            results = harness.figures(log_us=log_two_loops_deep(rv), write_us=plain_write(Path(folder)), loop_us=empty_iterations(rv))
             results["log_to_write"] = {"median": harness.rounded(results["log_us"]["median"] / results["write_us"]["median"])}
             results["training_ratio"] = short_steps(rv)
         everything: dict[str, Any] = {**results, **import_cost(), **writers}

@@ -94,7 +94,7 @@ class Project:
 
     def timing(self) -> tuple[list[float], list[float]]:
         """Seconds of each recorded epoch, and of the nested block in it."""
-        from rearview.record.past import facts_in
+        from rearview.record.resume.past import facts_in
         from rearview.store import runs
         from rearview.store.journal import parts_of
         from rearview.store.layout import Store

@@ -22,7 +22,7 @@ from pathlib import Path
 from bench import harness
 from rearview.catalog.catalog import Catalog
 from rearview.replay import asking
-from rearview.replay.query import Ask
+from rearview.replay.question.query import Ask
 from rearview.store import layout
 from rearview.store.runs import list_runs, read_run
 from rearview.versions import read

@@ -46,7 +46,7 @@ def labelled(week):
 HELD_OUT = scenes(300, "held out")
 '''
 
-FIRST = '''\
+FIRST = """\
 import json
 import math
 import random
@@ -90,7 +90,7 @@ guesses = [max(KINDS, key=scores(features).get) for features, _ in HELD_OUT]
 rv.log("f1_round", f1("roundabout", guesses))
 Path("models").mkdir(exist_ok=True)
 Path(f"models/week{week}.trained").write_text(json.dumps(weights))
-'''
+"""
 
 
 def _second() -> str:

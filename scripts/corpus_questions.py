@@ -244,9 +244,7 @@ def lines_of(name: str, found: dict[str, Any]) -> list[str]:
     for row in found["questions"]:
         asked_for = f"{row['question']['level']}: {row['question']['name']}"
         verdict = f"refused: {row['refused']}" if row["refused"] else row["verdict"]
-        lines.append(
-            f"{name:16} {asked_for:22} {row['values']:6} {row['differing']:9}  {row['scan']:18} {row['seconds']:6.1f}s  {verdict}"
-        )
+        lines.append(f"{name:16} {asked_for:22} {row['values']:6} {row['differing']:9}  {row['scan']:18} {row['seconds']:6.1f}s  {verdict}")
         lines += [f"    {' '.join(row['trouble'].split())[:300]}"] if row["trouble"] else []
     return lines
 

@@ -28,7 +28,7 @@ from typing import Any
 FILES = 8
 """How many open files one program may be given."""
 _PACKAGES = ("record", "state", "store", "instrument", "versions")
-_MODULES = ("rearview.replay.worker", "rearview.replay.texts", "rearview.replay.isolating")
+_MODULES = ("rearview.replay.worker.becoming", "rearview.replay.worker.texts", "rearview.replay.worker.isolating")
 
 
 class Kept:

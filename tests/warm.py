@@ -157,7 +157,7 @@ def _be(request: dict[str, Any]) -> None:
 def _fork_workers(address: str | None) -> None:
     """The workers of a replay are forked from a nursery."""
     if address is not None:
-        from rearview.replay import pool
+        from rearview.replay.running import pool
         from tests.forked import Forking
 
         pool.subprocess = Forking(address)  # type: ignore[assignment]

@@ -77,7 +77,7 @@ def measure(name: str, means: str, epochs: int, folder: Path) -> dict[str, Any]:
 
 def _write_on_the_training_thread() -> list[float]:
     """Have the training wait for each write, as if nothing ran in the background; seconds that it waited, a write each."""
-    from rearview.record.materialize import Materializer
+    from rearview.record.checkpoints.materialize import Materializer
 
     take, held = Materializer.take, list[float]()
 

@@ -14,7 +14,7 @@ from rearview.api import arg, background, checkpoint, checkpointing, dataframe, 
 from rearview.errors import RearviewError
 
 if _TYPE_CHECKING:
-    from rearview.record.cadence import AdaptivePeriod
+    from rearview.record.checkpoints.cadence import AdaptivePeriod
 
 __version__ = "0.1.0"
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """`AdaptivePeriod` is loaded when it is asked for: the import stays light."""
     if name == "AdaptivePeriod":
-        from rearview.record.cadence import AdaptivePeriod
+        from rearview.record.checkpoints.cadence import AdaptivePeriod
 
         return AdaptivePeriod
     raise AttributeError(f"module 'rearview' has no attribute {name!r}")

@@ -98,7 +98,7 @@ def background(target: T, *, limit_bytes: int = 256 << 20, wait: Iterable[str] =
     For a TensorBoard `SummaryWriter` and the like: serialising and writing leave the training thread. At most `limit_bytes` of
     arguments wait. `flush`, `close` and the methods named in `wait` come after everything queued and give their result.
     """
-    from rearview.record.background import background as put_behind
+    from rearview.record.background.wrapping import background as put_behind
 
     return put_behind(target, limit_bytes=limit_bytes, wait=wait)
 

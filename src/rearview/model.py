@@ -16,6 +16,7 @@ ProcessNumber = NewType("ProcessNumber", str)
 
 MAIN_PROCESS = ProcessNumber("0")
 
+
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
     """A process for good: a pid alone is reused, and does not survive a reboot."""

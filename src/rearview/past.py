@@ -219,7 +219,7 @@ class State(Mapping[str, Any]):
 
     def _next_older(self) -> str:
         """The newest one before it whose bytes are what was written, by the place that finds it. Reads them all: this is said once."""
-        from rearview.record.restore_points import RestorePoint, problem_of
+        from rearview.record.resume.restore_points import RestorePoint, problem_of
 
         older = [one for one in self._beside if one.usable and one.order < self._info.order]
         for info in sorted(older, key=lambda one: one.order, reverse=True):

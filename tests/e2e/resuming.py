@@ -58,7 +58,7 @@ def main():
 main()
 '''
 
-MODEL = '''
+MODEL = """
 class Model:
     def __init__(self, rate):
         self.rate = rate
@@ -69,7 +69,7 @@ class Model:
         self.weights = [w - self.rate * (w - a) * b for w in self.weights]
         self.seen.add(round(a, 3))
         return sum(w * w for w in self.weights) + len(self.seen) * 1e-9
-'''
+"""
 
 
 def write_trainer(project: Path) -> None:

@@ -244,9 +244,7 @@ with rv.checkpointing():
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["the loop ends", "the program ends in it"])
-def test_the_last_checkpoint_is_accounted_for_although_it_was_still_being_written(
-    python: Python, cli: RunsProgram, fails: bool
-) -> None:
+def test_the_last_checkpoint_is_accounted_for_although_it_was_still_being_written(python: Python, cli: RunsProgram, fails: bool) -> None:
     python(SLOW_WRITES.replace("FAILS", str(fails)), env={"REARVIEW_EVERY": "1"})
     taken = len(listed(cli))
     assert taken == (2 if fails else 3)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rearview.cli import chart, figure, main
+from rearview.cli import main
+from rearview.cli.shown import chart, figure
 from rearview.testing.stores import StoreBuilder
 
 

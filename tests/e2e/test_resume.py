@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rearview.record import past
+from rearview.record.resume import past
 from tests.conftest import RunsProgram
 from tests.e2e import resuming
 

@@ -27,7 +27,7 @@ def die(epoch, at=3):
         os._exit(3)
 '''
 
-NAMES = '''
+NAMES = """
 import json, decimal
 def mine(a, b): return a * 100 + b
 class A: k = 1
@@ -59,9 +59,9 @@ def main():
             rv.log("cwd", os.path.basename(os.getcwd())); rv.log("prec", decimal.getcontext().prec)
             die(epoch)
 main()
-'''
+"""
 
-TOP = '''
+TOP = """
 x = 5
 def f(): return 1
 with rv.checkpointing():
@@ -75,9 +75,9 @@ with rv.checkpointing():
         rv.log("x", "x" in globals()); rv.log("f", f()); rv.log("before", g0() if epoch else None); rv.log("c", closure())
         rv.log("same", held is closure)
         die(epoch)
-'''
+"""
 
-MADE_INSIDE = '''
+MADE_INSIDE = """
 random.seed(1)
 def make_model():
     state = {"w": 0.0}
@@ -91,9 +91,9 @@ with rv.checkpointing(m=m):
         for step in rv.loop("step", range(3)): m.fit(random.random())
         rv.log("w", m.fit(0)); rv.log("seen", type(m).seen)
         die(epoch)
-'''
+"""
 
-CACHES = '''
+CACHES = """
 import functools
 random.seed(1)
 @functools.cache
@@ -111,9 +111,9 @@ def main():
             rv.log("a", drawn(epoch % 2)); rv.log("b", table.row(epoch % 3, 2.0)); rv.log("c", before(1) + random.random())
             die(epoch)
 main()
-'''
+"""
 
-AT_THE_TOP = '''
+AT_THE_TOP = """
 import helper
 numbers = (n * n for n in range(100))
 pairs = ((a, b) for a in range(10) for b in range(a))
@@ -124,9 +124,9 @@ def main():
             rv.log("n", next(numbers)); rv.log("p", str(next(pairs))); rv.log("h", next(helper.words)); rv.log("m", next(mapped))
             die(epoch)
 main()
-'''
+"""
 
-LOCAL = '''
+LOCAL = """
 def main():
     x = 5
     with rv.checkpointing():
@@ -136,7 +136,7 @@ def main():
             rv.log("x", "x" in locals())
             die(epoch)
 main()
-'''
+"""
 
 
 def rows(cli: RunsProgram, run: str) -> list[dict[str, Any]]:
@@ -175,7 +175,7 @@ def test_names_and_the_process_go_on_as_they_were(project: Path, cli: RunsProgra
     assert rows(cli, run) == whole
 
 
-FORKING = '''
+FORKING = """
 with rv.checkpointing():
     for epoch in rv.loop("epoch", range(6)):
         if os.fork() == 0:
@@ -183,7 +183,7 @@ with rv.checkpointing():
             os._exit(0)
         os.wait()
         die(epoch)
-'''
+"""
 
 
 def test_children_are_numbered_on(project: Path, cli: RunsProgram) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rearview.record.cadence import AdaptivePeriod
+from rearview.record.checkpoints.cadence import AdaptivePeriod
 
 seconds = st.one_of(st.just(0.0), st.floats(min_value=1e-12, max_value=1e6, allow_nan=False))
 """No clock tells less than a picosecond: products of less than that have no bits left to compare."""

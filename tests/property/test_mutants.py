@@ -18,7 +18,7 @@ from rearview.instrument.added import Added, Changed, added
 from rearview.instrument.rewrite import compile_rewritten
 from rearview.model import ProcessNumber, RunId
 from rearview.propagate.place import Placed, Refused, propagate
-from rearview.replay.sources import decoded
+from rearview.replay.question.sources import decoded
 from rearview.store import frames, layout, manifests, probes, replays, runs
 from tests.property.mutants import changed, mutants
 

@@ -13,8 +13,8 @@ import pytest
 from rearview.plan import partition as plan_partition
 from rearview.plan import timeline
 from rearview.plan.partition import Partition, Piece, Share
-from rearview.replay.conductor import Task
 from rearview.replay.preparing import Prepared
+from rearview.replay.running.conductor import Task
 from tests.integration.replay.hindsight import Story
 from tests.property.replay_programs import Maker, asks_inside
 
@@ -25,8 +25,8 @@ REGIMES = ({"REARVIEW_EVERY": "1"}, {"REARVIEW_EVERY": "2"}, {"REARVIEW_EVERY": 
 
 
 INSIDE = """
-from rearview.record.keeping import Keeping
-from rearview.record.materialize import Materializer
+from rearview.record.checkpoints.keeping import Keeping
+from rearview.record.checkpoints.materialize import Materializer
 Materializer.busy = property(lambda self: not self.wait())
 Keeping.inside_due = lambda self, period, running_s, node: (node.iteration * 5 + SEED) % 3 == 0
 """

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rearview.errors import Damaged, Unstorable
 from rearview.model import ArraySummary
-from rearview.record.values import storable
+from rearview.record.values.storable import storable
 from rearview.store import frames
 from rearview.store.encoding import decode, encode
 

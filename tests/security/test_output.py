@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rearview.cli import chart, csvs, figure, main, screen, tables, text
+from rearview.cli import main
+from rearview.cli.shown import chart, csvs, figure, screen, tables, text
 from rearview.testing.stores import StoreBuilder
 from rearview.versions import snapshot
 

@@ -26,19 +26,19 @@ MAY_WRITE_FILES = {
     "store/check_checkpoints.py": "repair sets damaged manifests aside by name; it writes no bytes",
     "store/check.py": "repair puts damaged files and removed runs aside by name; it writes no bytes",
     "record/recorder.py": "the hot path: the journal's own write call for a float, without the call around it (bench: log)",
-    "record/undoing.py": "gives output files back the times that they had, with their content",
-    "record/aside.py": "copies the user's output files aside, and rewrites them in place when their run is resumed",
+    "record/resume/undoing.py": "gives output files back the times that they had, with their content",
+    "record/resume/aside.py": "copies the user's output files aside, and rewrites them in place when their run is resumed",
     "catalog/tables/export.py": "a Parquet file the user named, whole or not there",
     "catalog/sealing/seal.py": "lines for DuckDB to read, in the store's tmp/; the segments made of them are published by atomic",
     "versions/read.py": "exports source to a folder the user named, never into the store",
-    "record/inputs.py": "a forked child tells its parent through a pipe",
-    "replay/pool.py": "what a worker prints, in its scratch folder",
-    "replay/protection.py": "a forked child tells its parent through a pipe",
-    "replay/sandbox_linux.py": "sets the names of user and group in a namespace, in /proc",
-    "replay/sandbox_layers.py": "gives a folder in scratch the mode of the one it stands for",
-    "replay/sandbox_owners.py": "copies files of others to scratch, where a replay may write them",
-    "replay/sandbox_copies.py": "makes the private work folder in scratch, where there are no overlays",
-    "replay/sandbox_files.py": "puts output files to an earlier state, in a sandbox where that alters nothing of the user's",
+    "record/files/inputs.py": "a forked child tells its parent through a pipe",
+    "replay/running/pool.py": "what a worker prints, in its scratch folder",
+    "replay/sandbox/protection.py": "a forked child tells its parent through a pipe",
+    "replay/sandbox/linux.py": "sets the names of user and group in a namespace, in /proc",
+    "replay/sandbox/layers.py": "gives a folder in scratch the mode of the one it stands for",
+    "replay/sandbox/owners.py": "copies files of others to scratch, where a replay may write them",
+    "replay/sandbox/copies.py": "makes the private work folder in scratch, where there are no overlays",
+    "replay/sandbox/files.py": "puts output files to an earlier state, in a sandbox where that alters nothing of the user's",
     "state/put/functions.py": "opens the null device, to make a closed file of the program anew",
 }
 """Modules below the faces that write files. What `cli` writes are files the user named."""
@@ -46,8 +46,8 @@ MAY_WRITE_FILES = {
 MAY_START_PROGRAMS = {
     "versions/git.py": "starts git",
     "cli/starting.py": "starts the user's script",
-    "replay/interpreters.py": "asks another interpreter what is installed there",
-    "replay/pool.py": "starts the recorded program in a worker",
+    "replay/running/interpreters.py": "asks another interpreter what is installed there",
+    "replay/running/pool.py": "starts the recorded program in a worker",
 }
 
 MAY_RUN_CODE = {

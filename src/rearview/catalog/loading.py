@@ -2,7 +2,7 @@
 
 The only module of the reading side that imports a framework, and only when a value is asked for. Everything it is told
 comes from a file: lengths are checked against the bytes before anything is allocated, and a dtype is built only from the
-plain forms that `rearview.record.arrays` writes. What does not fit raises `ValueError`; the caller names the object.
+plain forms that `rearview.record.values.arrays` writes. What does not fit raises `ValueError`; the caller names the object.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _masked(np: Any, summary: ArraySummary, dtype: Any, data: bytes) -> Any:
 
 
 def _dtype(np: Any, spec: Any, depth: int = 0) -> Any:
-    """A dtype from its plain form (`rearview.record.arrays.dtype_spec`)."""
+    """A dtype from its plain form (`rearview.record.values.arrays.dtype_spec`)."""
     if depth > 32:
         raise ValueError("a dtype nested too deep")
     if isinstance(spec, str):

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import options, output, screen, text
+from rearview.cli import options
+from rearview.cli.shown import output, screen, text
 from rearview.errors import EXIT_DAMAGED, EXIT_OK, Damaged, RearviewError
 from rearview.model import VersionId
 

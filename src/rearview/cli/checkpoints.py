@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import options, output, screen, tables, text
+from rearview.cli import options
+from rearview.cli.shown import output, screen, tables, text
 from rearview.errors import EXIT_DIFFERENCES, EXIT_OK, NoCheckpoint
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def command(ctx: click.Context, run_ref: str | None, as_json: bool, color: str) 
     Looking reads manifests only; nothing is unpickled and no code of the run is touched. The exit code is 1 if a checkpoint is
     damaged.
     """
-    from rearview.cli import damage, opening
+    from rearview.cli import opening
+    from rearview.cli.shown import damage
 
     with opening.catalog() as catalog:
         run = catalog.run(run_ref or "last")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import options, output, reference, screen, text
+from rearview.cli import options, reference
+from rearview.cli.shown import output, screen, text
 from rearview.errors import UsageError
 
 if TYPE_CHECKING:

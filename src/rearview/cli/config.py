@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from rearview.cli import options, output, screen, tables
+from rearview.cli import options
+from rearview.cli.shown import output, screen, tables
 from rearview.errors import NoStore
 
 

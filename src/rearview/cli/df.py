@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from rearview.cli import options, screen, text
+from rearview.cli import options
+from rearview.cli.shown import screen, text
 from rearview.errors import EXIT_DIFFERENCES, EXIT_NOTHING_MATCHED, EXIT_OK, UsageError
 
 
@@ -40,7 +41,8 @@ def command(
     no row at all.
     """
     from rearview.catalog.tables.result import TRACES
-    from rearview.cli import damage, opening, tabular, target
+    from rearview.cli import opening, target
+    from rearview.cli.shown import damage, tabular
 
     if as_csv + as_json + (parquet is not None) > 1:
         raise UsageError("--csv, --json and --parquet exclude each other: choose one")

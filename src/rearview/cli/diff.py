@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import compare, metrics, options, output, patch, reference, screen, tables, text
-from rearview.cli.series import DIMENSIONS, as_number
+from rearview.cli import options, reference
+from rearview.cli.shown import compare, metrics, output, patch, screen, tables, text
+from rearview.cli.shown.series import DIMENSIONS, as_number
 from rearview.errors import EXIT_DIFFERENCES, EXIT_OK, RearviewError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import click
 
-from rearview.cli import screen, text
+from rearview.cli.shown import screen, text
 from rearview.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, RearviewError
 
 DEBUG = "REARVIEW_DEBUG"

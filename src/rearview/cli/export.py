@@ -8,7 +8,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from rearview.cli import options, output, screen, target, tensors, text
+from rearview.cli import options, target
+from rearview.cli.shown import output, screen, tensors, text
 from rearview.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import options, output, screen, tables, text
+from rearview.cli import options
+from rearview.cli.shown import output, screen, tables, text
 from rearview.errors import EXIT_DIFFERENCES, EXIT_OK
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def command(ctx: click.Context, dry_run: bool, keep_text: str | None, as_json: b
     last whole checkpoint of each run, always stays. Safe beside recording runs and with no byte free on the disk. The exit code is 1
     if a checkpoint is damaged; what it names stays.
     """
-    from rearview.cli import checkpoints, damage, opening
+    from rearview.cli import checkpoints, opening
+    from rearview.cli.shown import damage
     from rearview.store import gc
 
     rules = checkpoints.rules_in_force(keep_text)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rearview import config
-from rearview.cli import screen
+from rearview.cli.shown import screen
 from rearview.errors import Damaged
 from rearview.store import layout
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from rearview.cli import options, output, screen, text
+from rearview.cli import options
+from rearview.cli.shown import output, screen, text
 
 
 @click.command("pin", short_help="Keep checkpoints whatever the policy says.")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import chart, options, output, screen, text
-from rearview.cli.series import Drawable
+from rearview.cli import options
+from rearview.cli.shown import chart, output, screen, text
+from rearview.cli.shown.series import Drawable
 from rearview.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def command(
     Across goes the innermost loop if its numbers rise within each run, else the number of the value in its run; --x
     names another. Pictures need matplotlib (`pip install rearview-ml[plot]`).
     """
-    from rearview.cli import figure, opening, target
+    from rearview.cli import opening, target
+    from rearview.cli.shown import figure
 
     if to is not None and as_json:
         raise UsageError("--json and -o exclude each other: choose one")
@@ -77,7 +79,7 @@ def command(
 
 
 def _drawable(catalog: Catalog, name: str, x: str | None, run: str | None, where: str | None, limit: int) -> Drawable:
-    from rearview.cli import series, tabular
+    from rearview.cli.shown import series, tabular
 
     asked = [name]
     table = catalog.table(asked, where=where, run=run)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import options, output, screen, tables, text
+from rearview.cli import options
+from rearview.cli.shown import output, screen, tables, text
 from rearview.errors import EXIT_NOTHING_MATCHED, EXIT_OK
 
 if TYPE_CHECKING:
-    from rearview.replay.probing import Coverage
+    from rearview.replay.question.probing import Coverage
 
 
 @click.command("probes", short_help="List what has been asked in hindsight, and how far it is answered.")
@@ -24,7 +25,7 @@ def command(ctx: click.Context, as_json: bool, color: str) -> None:
     `rearview replay --missing` asks those.
     """
     from rearview.cli import opening
-    from rearview.replay import probing
+    from rearview.replay.question import probing
     from rearview.store import probes
 
     damage: list[str] = []

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import options, output, screen, target, text
+from rearview.cli import options, target
+from rearview.cli.shown import output, screen, text
 from rearview.errors import EXIT_NOTHING_MATCHED, UsageError
 
 if TYPE_CHECKING:

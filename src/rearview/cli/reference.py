@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rearview.cli import screen, text
+from rearview.cli.shown import screen, text
 from rearview.errors import NoSuchRun, NotFound
 from rearview.model import VersionId
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from rearview.cli import options, output, replay_page, screen, text
+from rearview.cli import options
+from rearview.cli.shown import output, replay_page, screen, text
 from rearview.errors import (
     EXIT_DIFFERENCES,
     EXIT_INTERRUPTED,
@@ -67,7 +68,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 
 
 def _replay(given: dict[str, Any]) -> int:
-    from rearview.cli import opening, replay_watch
+    from rearview.cli import opening
+    from rearview.cli.shown import replay_watch
     from rearview.replay import asking
 
     ask = _ask(given)
@@ -133,7 +135,8 @@ def _before(prospect: Any) -> list[output.Json]:
 
 def _page(prospect: Any, view: screen.Screen) -> list[str]:
     """The plan, with what changed from version to version."""
-    from rearview.cli import opening, replay_versions
+    from rearview.cli import opening
+    from rearview.cli.shown import replay_versions
     from rearview.versions.changes import changes
 
     pairs = replay_versions.pairs(prospect) if replay_versions.several(prospect) else []
@@ -143,7 +146,8 @@ def _page(prospect: Any, view: screen.Screen) -> list[str]:
 
 def _shown(prospect: Any, view: screen.Screen) -> list[str]:
     """Each placement as a diff."""
-    from rearview.cli import opening, replay_versions
+    from rearview.cli import opening
+    from rearview.cli.shown import replay_versions
     from rearview.model import VersionId
     from rearview.versions import read
 
@@ -157,7 +161,7 @@ def _shown(prospect: Any, view: screen.Screen) -> list[str]:
 
 def _ask_about(prospect: Any) -> None:
     """Ask about each uncertain place, version by version; what is agreed to is run."""
-    from rearview.cli import replay_versions
+    from rearview.cli.shown import replay_versions
 
     for one in replay_versions.of(prospect.unsure):
         for line in replay_versions.question_to_ask(one):
@@ -186,8 +190,8 @@ def _partly(prospect: Any, answers: Any = ()) -> int:
 
 def _ask(given: dict[str, Any]) -> Any:
     from rearview.replay.asking import place
-    from rearview.replay.query import Ask
-    from rearview.replay.sources import At
+    from rearview.replay.question.query import Ask
+    from rearview.replay.question.sources import At
 
     names, at = tuple(given["names"]), None
     if given["at"] is not None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import options, output, screen, tables, text
+from rearview.cli import options
+from rearview.cli.shown import output, screen, tables, text
 from rearview.errors import EXIT_DIFFERENCES, EXIT_OK, NotFound
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def command(ctx: click.Context, run_ref: str | None, as_json: bool, color: str) 
     The values are in the rows of their runs (`rearview df`); `rearview replay --forget NAME` takes them out. Those of a divergent
     replay are in no table; `rearview sql "SELECT * FROM replayed"` shows them. The exit code is 1 if one is damaged.
     """
-    from rearview.cli import damage, opening
+    from rearview.cli import opening
+    from rearview.cli.shown import damage
 
     with opening.catalog() as catalog:
         listed = catalog.replays(run_ref)

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rearview import config
-from rearview.cli import options, outlook, output, screen, starting, text
+from rearview.cli import options, starting
+from rearview.cli.shown import outlook, output, screen, text
 from rearview.errors import CheckpointError, NotFound, UsageError
-from rearview.record import environment, handshake, past, process, recorded_code, restore_points, resuming
-from rearview.record.past import Past
-from rearview.replay import again, interpreters
+from rearview.record import environment, process
+from rearview.record.resume import handshake, past, recorded_code, restore_points, resuming
+from rearview.record.resume.past import Past
+from rearview.replay.running import again, interpreters
 from rearview.store import layout
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from rearview.store.layout import Store
 
 _LOOKED_AT = 50
+
+
 @click.command("resume", short_help="Go on with a run that was killed or failed.")
 @options.run_argument(required=False)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
@@ -256,7 +260,8 @@ def _hash_seed(store: Store, known: Past, point: restore_points.RestorePoint | N
 
 def _tell_overlap(run: RunInfo) -> None:
     """Whether what was logged again is what was logged before."""
-    from rearview.cli import attempts, opening
+    from rearview.cli import opening
+    from rearview.cli.shown import attempts
 
     with opening.catalog() as catalog:
         overlap, now = catalog.overlap(run.run), catalog.run(run.run)

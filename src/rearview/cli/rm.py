@@ -6,7 +6,8 @@ import sys
 
 import click
 
-from rearview.cli import options, screen, text
+from rearview.cli import options
+from rearview.cli.shown import screen, text
 from rearview.errors import UsageError
 
 
@@ -19,7 +20,8 @@ def command(run_refs: tuple[str, ...], yes: bool, as_json: bool) -> None:
 
     Asks first. A run that is still running is refused. Versions of the source stay: other runs may share them.
     """
-    from rearview.cli import opening, output, runs
+    from rearview.cli import opening, runs
+    from rearview.cli.shown import output
     from rearview.store import check
 
     with opening.catalog() as catalog:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import options, output, screen, tables, text
+from rearview.cli import options
+from rearview.cli.shown import output, screen, tables, text
 from rearview.errors import EXIT_DIFFERENCES, EXIT_NOTHING_MATCHED, EXIT_OK
 from rearview.store.runs import list_runs
 
@@ -35,7 +36,8 @@ def command(ctx: click.Context, where: str | None, limit: int, as_json: bool, co
     the expression; aggregates such as "max(acc) > 0.9" are per run. The exit code is 1 if bytes of a
     listed run are damaged.
     """
-    from rearview.cli import damage, opening
+    from rearview.cli import opening
+    from rearview.cli.shown import damage
 
     with opening.catalog() as catalog:
         # Runs are described one by one: without a clause only those that are shown, the others are merely counted.

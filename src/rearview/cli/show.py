@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import attempts, cadence, metrics, options, output, runs, screen, tables, text
+from rearview.cli import options, runs
+from rearview.cli.shown import attempts, cadence, metrics, output, screen, tables, text
 from rearview.errors import EXIT_DIFFERENCES, EXIT_OK
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from rearview.cli import options, screen
+from rearview.cli import options
+from rearview.cli.shown import screen
 from rearview.errors import EXIT_DIFFERENCES, EXIT_OK, UsageError
 
 
@@ -20,7 +21,8 @@ def command(ctx: click.Context, query: str, limit: int | None, as_csv: bool, as_
 
     Read-only, without access to files, limited in time. The exit code is 1 if bytes in the store are damaged.
     """
-    from rearview.cli import damage, opening, tabular
+    from rearview.cli import opening
+    from rearview.cli.shown import damage, tabular
 
     if as_csv and as_json:
         raise UsageError("--csv and --json exclude each other: choose one")

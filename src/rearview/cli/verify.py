@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from rearview.cli import options, output, replay_page, screen
+from rearview.cli import options
+from rearview.cli.shown import output, replay_page, screen
 from rearview.errors import EXIT_DIFFERENCES, EXIT_INTERRUPTED, EXIT_OK, UsageError
 
 
@@ -34,9 +35,11 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 
 
 def _verify(given: dict[str, Any]) -> int:
-    from rearview.cli import opening, replay_watch
-    from rearview.replay import asking, preparing, sandbox_scratch
-    from rearview.replay.query import Ask
+    from rearview.cli import opening
+    from rearview.cli.shown import replay_watch
+    from rearview.replay import asking, preparing
+    from rearview.replay.question.query import Ask
+    from rearview.replay.sandbox import scratch as sandbox_scratch
 
     ask = Ask(only=given["only"], workers=given["workers"], from_start=given["from_start"], device=given["device"])
     with opening.catalog() as catalog:

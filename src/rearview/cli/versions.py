@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import options, output, screen, tables, text
+from rearview.cli import options
+from rearview.cli.shown import output, screen, tables, text
 from rearview.errors import EXIT_DIFFERENCES, EXIT_NOTHING_MATCHED, EXIT_OK
 
 if TYPE_CHECKING:

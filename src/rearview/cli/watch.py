@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rearview.cli import metrics, options, output, runs, screen, text
+from rearview.cli import options, runs
+from rearview.cli.shown import metrics, output, screen, text
 from rearview.errors import NotFound
 
 if TYPE_CHECKING:

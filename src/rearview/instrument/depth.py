@@ -124,7 +124,7 @@ def _statement(program: Program, file: str, line: int) -> tuple[ast.stmt, Part] 
     if best is None:
         return None
     inside = [part for part in program.parts if part.file == file and _has(part.node, best)]
-    inside.sort(key=lambda part: (part.node.lineno if not isinstance(part.node, ast.Module) else 0))
+    inside.sort(key=lambda part: part.node.lineno if not isinstance(part.node, ast.Module) else 0)
     return best, inside[-1] if inside else program.bodies[file]
 
 

@@ -241,9 +241,7 @@ class Spots:
             return False
         owner = self._matching.new_of.get(spot.owner)
         calls = all(one.kind == "Expr" or tells(one) or isinstance(one.syntax, _LEAVING) for one in (*preceding, *following))
-        return calls or (
-            owner is not None and owner.owner is not None and self._matching.likeness.heads(owner, spot.owner) >= _SAME_HEAD
-        )
+        return calls or (owner is not None and owner.owner is not None and self._matching.likeness.heads(owner, spot.owner) >= _SAME_HEAD)
 
     def _no_block(self, node: Node) -> str:
         owner = node.owner

@@ -11,7 +11,8 @@ from typing import Any
 
 from rearview import config
 from rearview.model import ProcessIdentity, ProcessNumber, RunId, VersionId
-from rearview.record import arguments, choosing, environment, firsts, process, recorded_code, source
+from rearview.record import arguments, environment, firsts, process, source
+from rearview.record.resume import choosing, recorded_code
 from rearview.record.say import say
 from rearview.store import layout, processes, runs
 from rearview.store.layout import Store
@@ -34,9 +35,7 @@ class Ground:
     """The project folder cannot be written: the store is in the user's data folder."""
 
 
-def ground(
-    program: source.Program, *, take: bool, store_root: Path | None = None, version: VersionId | None = None
-) -> Ground | None:
+def ground(program: source.Program, *, take: bool, store_root: Path | None = None, version: VersionId | None = None) -> Ground | None:
     """Find or make the store and take the source, unless a recorded `version` runs. None if this project is not to be recorded."""
     start = _start(program)
     with firsts.unseen():

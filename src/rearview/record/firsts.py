@@ -15,10 +15,12 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from rearview import session
-from rearview.record import written
+from rearview.record.files import written
 
 MAX_OPENED = 20_000
 MAX_SOURCE = 4 << 20
+OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+"""Where rearview's own code is."""
 
 opened: dict[str, str] = {}
 """Absolute path -> `r` or `w`, as it was opened first, in order, without the interpreter's own files."""

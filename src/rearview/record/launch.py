@@ -156,7 +156,7 @@ def _execute_text(mode: str, wishes: dict[str, Any]) -> None:
     _first_in_path("")
     firsts.script_path = firsts.script_source = None
     module = _main_module(None)
-    program = importlib.import_module("rearview.replay.texts").program(mode, _code, module)  # by name, as below
+    program = importlib.import_module("rearview.replay.worker.texts").program(mode, _code, module)  # by name, as below
     _prepare(wishes)
     if callable(program):
         program()
@@ -170,7 +170,7 @@ def _use_recorded(wishes: dict[str, Any]) -> None:
     if wishes.get("version"):
         from pathlib import Path
 
-        from rearview.record import recorded_code, spawned_code
+        from rearview.record.resume import recorded_code, spawned_code
         from rearview.store.layout import Store
 
         store = Store(Path(wishes["store"]))
@@ -186,7 +186,7 @@ def _source(path: str) -> tuple[bytes, Any]:
     if recorded is None:
         with open(path, "rb") as file:
             return file.read(), None
-    from rearview.record import recorded_code
+    from rearview.record.resume import recorded_code
 
     recorded_code.show_source(path, recorded)
     return recorded, recorded_code.RecordedLoader("__main__", path, recorded)
@@ -196,7 +196,8 @@ def _compare_with_recorded() -> None:
     """What was really loaded, against the version."""
     if _code is None:
         return
-    from rearview.record import lifecycle, recorded_code
+    from rearview.record import lifecycle
+    from rearview.record.resume import recorded_code
     from rearview.record.say import say
 
     run = lifecycle.current()
@@ -246,7 +247,7 @@ def main() -> None:
 
     is_worker = _UNIT in os.environ
     if is_worker:  # by name: recording must not know of replays
-        _inside = importlib.import_module("rearview.replay.worker").enter(lambda: _code)
+        _inside = importlib.import_module("rearview.replay.worker.becoming").enter(lambda: _code)
     mode, target, *arguments = sys.argv[2:]
     try:
         try:

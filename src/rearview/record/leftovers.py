@@ -11,8 +11,8 @@ import os
 from pathlib import Path
 
 from rearview.model import RunId
-from rearview.record import handshake
 from rearview.record.reserve import PREFIX
+from rearview.record.resume import handshake
 from rearview.store import atomic
 from rearview.store.layout import Store
 

@@ -16,12 +16,13 @@ from typing import Protocol
 from rearview import config, session
 from rearview.errors import CheckpointError, ConfigError, NewerFormat, RearviewError, UsageError
 from rearview.model import MAIN_PROCESS, ProcessNumber, RunId, VersionId
-from rearview.record import arguments, beginning, endings, environment, firsts, handshake, notes, process, source
+from rearview.record import arguments, beginning, endings, environment, firsts, notes, process, source
 from rearview.record.keeper import Keeper, tick
 from rearview.record.off import Off
 from rearview.record.open_runs import OpenRun, OpenRuns
 from rearview.record.recorder import Recorder
 from rearview.record.reserve import LAST_WORDS_BYTES, Reserve
+from rearview.record.resume import handshake
 from rearview.record.say import say
 from rearview.record.trouble import is_ours
 from rearview.store import processes, runs
@@ -78,7 +79,7 @@ _keeper = Keeper(_recorders, _errands)
 
 def rest() -> None:
     """Bring our threads to rest, as before a fork; what is asked of them next starts them again. Not with the session's lock held."""
-    if (background := sys.modules.get("rearview.record.background")) is not None:  # only if the program uses it
+    if (background := sys.modules.get("rearview.record.background.wrapping")) is not None:  # only if the program uses it
         background.rest_all()
     for run in opened.runs:
         if run.recorder.keeping is not None:
@@ -221,7 +222,7 @@ def _begin(  # noqa: PLR0912, PLR0915
     if staged is not None:
         staged.begun(recorder)
     if shake is not None:
-        from rearview.record import reaching
+        from rearview.record.resume import reaching
 
         reaching.begin(recorder, shake)
         run.resumed = shake.origin if shake is by_itself and not shake.is_new_run else None
@@ -260,7 +261,7 @@ def resume(key: str | None) -> bool:
                 raise UsageError("rv.resume() comes first: before any other call that records")
             return False
         if stage is None and handshake.VARIABLE not in os.environ and not config.recording_is_off(os.environ):
-            from rearview.record import resuming
+            from rearview.record.resume import resuming
 
             _prepared = _prepared or beginning.ground(source.program(), take=True)
             if _prepared is not None:

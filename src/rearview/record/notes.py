@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rearview.errors import RearviewError
-from rearview.record import environment, firsts, inputs, outputs, source, written
+from rearview.record import environment, firsts, source
+from rearview.record.files import inputs, outputs, written
 from rearview.record.say import say
 from rearview.store import runs
 from rearview.store.journal import parts_of
@@ -179,7 +180,7 @@ def at_end(run: OpenRun) -> None:
 
 def tell_repeated(run: OpenRun) -> None:
     """One line if rows that an attempt before this one logged came out otherwise. After the end."""
-    from rearview.record import repeated
+    from rearview.record.resume import repeated
 
     assert run.resumed is not None
     try:
@@ -207,9 +208,7 @@ def farewell(run: OpenRun, how: str, error: BaseException | None) -> None:
     ended = f"failed with {type(error).__name__}" if error is not None else how
     names = len(recorder.names_seen)
     kept = f"{recorder.records:,} record{'s' * (recorder.records != 1)} of {names} name{'s' * (names != 1)}{beside}"
-    say(
-        f"run {recorder.run} {ended}: {kept}, {_size(size)} (`rearview show {recorder.run[:7]}`)"
-    )
+    say(f"run {recorder.run} {ended}: {kept}, {_size(size)} (`rearview show {recorder.run[:7]}`)")
 
 
 def _size(size_bytes: int) -> str:

@@ -28,15 +28,15 @@ from rearview.record.loops import Loop, Node
 from rearview.record.packing import FLOAT_FRAME, FLOAT_LENGTH, HEAD, pack_float, pack_int
 from rearview.record.process import Moment
 from rearview.record.trouble import Refusals, Trouble, is_ours
-from rearview.record.values import storable, without_dimensions
+from rearview.record.values.storable import storable, without_dimensions
 from rearview.store import frames, objects
 from rearview.store.encoding import encode
 from rearview.store.journal import PART_FRAMES, JournalWriter
 from rearview.store.layout import Store
 
 if TYPE_CHECKING:
-    from rearview.record.keeping import Keeping
-    from rearview.record.reaching import Reach
+    from rearview.record.checkpoints.keeping import Keeping
+    from rearview.record.resume.reaching import Reach
     from rearview.state.remade import Began
 
 _pack_crc = frames.CRC.pack
@@ -272,13 +272,13 @@ class Recorder:
 
     def checkpointing(self, given: dict[str, object], frame: FrameType) -> AbstractContextManager[Any]:
         """The loops inside are checkpointed."""
-        from rearview.record.checkpointing import Checkpointing
+        from rearview.record.checkpoints.checkpointing import Checkpointing
 
         return Checkpointing(self, given, frame)
 
     def skip_block(self, name: str) -> Any:
         """A block whose end state is kept."""
-        from rearview.record.skipping import SkipBlock
+        from rearview.record.checkpoints.skipping import SkipBlock
 
         return SkipBlock(self, name)
 

@@ -138,14 +138,13 @@ def _package_relative(file: str) -> str:
 
 def loaded_sources(project: Path) -> dict[str, str]:
     """Tree path -> file of every loaded module that is the user's: not the interpreter's, not an installed package's."""
-    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     found = {}
     for module in list(sys.modules.values()):
         file = getattr(module, "__dict__", {}).get("__file__")
         if not isinstance(file, str) or not file.endswith(".py") or firsts.of_the_interpreter(file):
             continue
         file = os.path.abspath(file)
-        if not file.startswith(own + os.sep):
+        if not file.startswith(firsts.OURS):
             found[tree_path(project, file)] = file
     return found
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from rearview.errors import Damaged, NotFound
 from rearview.model import MAIN_PROCESS, RunId
-from rearview.record import past, process
+from rearview.record import process
+from rearview.record.resume import past
 from rearview.store import frames, layout, processes, runs
 from rearview.store.journal import JournalWriter, parts_of
 from rearview.store.layout import Store

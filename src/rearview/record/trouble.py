@@ -13,7 +13,7 @@ from rearview.record.reserve import Reserve
 from rearview.record.say import say
 
 RETRY_S = 1.0
-_OURS = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, os.path.dirname(os.__file__) + os.sep, "<frozen ")
+_OURS = (firsts.OURS, os.path.dirname(os.__file__) + os.sep, "<frozen ")
 """Where code of ours, and what it calls, lies: rearview itself, the standard library."""
 _LONGEST_SHOWN = 80
 

@@ -13,17 +13,23 @@ from rearview import config
 from rearview.plan import scans
 from rearview.plan.scans import Plan, Stretch
 from rearview.plan.timeline import INSIDE, History
-from rearview.replay import again, clocks, conductor, logged, orders, pieces, preparing, publish, sandbox_scratch, verdicts, worker
-from rearview.replay.compare import Comparison, ManifestOf, compare
-from rearview.replay.conductor import Task
-from rearview.replay.logged import Logged, Recorded
-from rearview.replay.pieces import Conducted, Piece
-from rearview.replay.pool import Slots
+from rearview.replay import preparing, publish
+from rearview.replay.journals import logged
+from rearview.replay.journals.logged import Logged, Recorded
 from rearview.replay.preparing import MEASURED, PREDICTED, Prepared, mains_of
-from rearview.replay.progress import Shown
-from rearview.replay.query import DIGESTS, Question
-from rearview.replay.units import Unit
-from rearview.replay.verdicts import Evidence, Judgement
+from rearview.replay.proof import clocks, verdicts
+from rearview.replay.proof.compare import Comparison, ManifestOf, compare
+from rearview.replay.proof.verdicts import Evidence, Judgement
+from rearview.replay.question.query import DIGESTS, Question
+from rearview.replay.running import again, conductor, pieces
+from rearview.replay.running.conductor import Task
+from rearview.replay.running.pieces import Conducted, Piece
+from rearview.replay.running.pool import Slots
+from rearview.replay.running.progress import Shown
+from rearview.replay.running.units import Unit
+from rearview.replay.sandbox import scratch as sandbox_scratch
+from rearview.replay.worker import becoming as worker
+from rearview.replay.worker import orders
 from rearview.store import frames, replays
 from rearview.store.replays import PLACED, Replay
 from rearview.versions import read
@@ -372,9 +378,7 @@ def _has_journal(piece: Piece) -> bool:
 def _names_in(unit: Unit) -> list[str]:
     """Every name that a worker logged."""
     journals = logged.Journals(publish.scratch_store(unit).run(unit.run), scratch=True)
-    found = dict.fromkeys(
-        event.name for event in journals.events() if type(event) is logged.Logged and not event.flags & frames.IS_ARG
-    )
+    found = dict.fromkeys(event.name for event in journals.events() if type(event) is logged.Logged and not event.flags & frames.IS_ARG)
     return list(found)
 
 

@@ -19,12 +19,15 @@ from rearview.errors import NotFound, RearviewError, UsageError
 from rearview.model import VersionId
 from rearview.plan.scans import Plan
 from rearview.record import explicit
-from rearview.replay import answering, coverage, notebooks, preparing, probing, query, sandbox_scratch, together, units
+from rearview.replay import answering, preparing
 from rearview.replay.answering import Answer, Show
 from rearview.replay.preparing import Prepared
-from rearview.replay.protection import Forecasts
-from rearview.replay.query import Ask, Other, Question
-from rearview.replay.sources import At, Now
+from rearview.replay.question import coverage, notebooks, probing, query
+from rearview.replay.question.query import Ask, Other, Question
+from rearview.replay.question.sources import At, Now
+from rearview.replay.running import together, units
+from rearview.replay.sandbox import scratch as sandbox_scratch
+from rearview.replay.sandbox.protection import Forecasts
 from rearview.store import layout, probes
 from rearview.store.layout import Store
 from rearview.store.probes import Probe

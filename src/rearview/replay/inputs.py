@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rearview.record import input_hashes
-from rearview.record import inputs as noted
-from rearview.record.past import Past
+from rearview.record.files import input_hashes
+from rearview.record.files import inputs as noted
+from rearview.record.resume.past import Past
 
 CHANGED, GONE, APPEARED = "changed", "gone", "appeared"
 CONTENT, SIZE_AND_TIME, NAMES = "content", "size and time", "names"

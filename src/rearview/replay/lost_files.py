@@ -1,5 +1,5 @@
 """Which stored states a replay must not begin with, or put back, because of the run's own files: one that the program reads again had a
-content there that nobody kept. Then what writes the file is run. Looks only; how files are brought back is for `sandbox_files`.
+content there that nobody kept. Then what writes the file is run. Looks only; how files are brought back is for `sandbox/files`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 from rearview.model import MAIN_PROCESS
 from rearview.plan.timeline import BLOCK, INSIDE, ITERATION
-from rearview.record.past import Past
-from rearview.replay import sandbox_files
+from rearview.record.resume.past import Past
+from rearview.replay.sandbox import files as sandbox_files
 from rearview.store import manifests
 from rearview.store.layout import Store
 from rearview.store.manifests import Manifest

@@ -19,14 +19,17 @@ from rearview.plan import cost, scans
 from rearview.plan.cost import Rates
 from rearview.plan.scans import Need, Plan
 from rearview.plan.timeline import BLOCK, ITERATION, OTHER, History
-from rearview.record import past
-from rearview.record.past import Past
-from rearview.replay import again, coverage, cut, history, inputs, interpreters, logged, lost_files, needs, notebooks
+from rearview.record.resume import past
+from rearview.record.resume.past import Past
 from rearview.replay import environment as where
-from rearview.replay.conductor import Task
-from rearview.replay.pool import Program
-from rearview.replay.protection import Forecasts
-from rearview.replay.query import Ask, Question
+from rearview.replay import inputs, lost_files
+from rearview.replay.journals import cut, history, logged
+from rearview.replay.question import coverage, needs, notebooks
+from rearview.replay.question.query import Ask, Question
+from rearview.replay.running import again, interpreters
+from rearview.replay.running.conductor import Task
+from rearview.replay.running.pool import Program
+from rearview.replay.sandbox.protection import Forecasts
 from rearview.store import replays
 from rearview.store.layout import Store
 from rearview.versions import probed, read
@@ -371,4 +374,3 @@ def newest(store: Store, most: int = _NEWEST) -> list[replays.Replay]:
         except (Damaged, NotFound):
             continue
     return found
-

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from rearview.errors import Damaged, NotFound
 from rearview.model import RunId
-from rearview.replay.compare import ManifestOf, Stretch
-from rearview.replay.logged import Block, Fact, Identity, Journals, Left, Logged, Recorded
-from rearview.replay.units import Unit
+from rearview.replay.journals.logged import Block, Fact, Identity, Journals, Left, Logged, Recorded
+from rearview.replay.proof.compare import ManifestOf, Stretch
+from rearview.replay.running.units import Unit
 from rearview.store import frames, manifests, objects, replays
 from rearview.store.journal import JournalWriter
 from rearview.store.layout import Store

@@ -22,9 +22,23 @@ _MODULE_PARTS = frozenset(("_parameters", "_buffers", "_modules", "_non_persiste
 _OPTIMIZER_PARTS = frozenset(("state", "param_groups", "defaults"))
 _KEEP = frozenset(("packed", "column", "text", "range", "slice", "layout"))
 _NO_KEYS = frozenset(
-    ("obj", "list", "dict", "table", "set", "deque", "defaultdict", "bytearray", "pyarray", "nparray", "npobjects", "reduce", "attrs",
+    (
+        "obj",
+        "list",
+        "dict",
+        "table",
+        "set",
+        "deque",
+        "defaultdict",
+        "bytearray",
+        "pyarray",
+        "nparray",
+        "npobjects",
+        "reduce",
+        "attrs",
         "random",
-     "file")
+        "file",
+    )
 )
 _TENSORS = frozenset(("tensor", "sparse", "quantized", "meta", "layout"))
 _ARRAYS = frozenset(("nparray", "npobjects", "npscalar", "npdtype"))

@@ -157,9 +157,7 @@ def _indexes(store: Store, kept: list[str]) -> Iterator[tuple[PackIndex, Path]]:
             kept.append(f"pack {pack[:8]}: {problem}")
 
 
-def _verdict(
-    store: Store, index: PackIndex, path: Path, found: References, spare: set[bytes], *, can_punch: bool
-) -> tuple[int, int]:
+def _verdict(store: Store, index: PackIndex, path: Path, found: References, spare: set[bytes], *, can_punch: bool) -> tuple[int, int]:
     """(chunks that nobody needs here, bytes that come free)."""
     live = [entry for entry in index if entry[0] in found.chunks and entry[0] not in spare]
     dead = len(index) - len(live)

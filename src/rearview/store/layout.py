@@ -131,8 +131,7 @@ def open_store(root: Path) -> Store:
         raise Damaged(f"{store.store_json} is damaged: restore it from a copy, or run `rearview check --repair`") from problem
     if not isinstance(version, int) or version > FORMAT:
         raise NewerFormat(
-            f"the store at {root} has format {version}, this rearview reads up to {FORMAT}: upgrade with "
-            "`pip install -U rearview-ml`"
+            f"the store at {root} has format {version}, this rearview reads up to {FORMAT}: upgrade with `pip install -U rearview-ml`"
         )
     return store
 

@@ -69,7 +69,9 @@ def test_a_function_too_and_an_error_at_the_exit_is_shown(project: Path, python:
 
 def test_a_forked_child_has_an_empty_queue_and_works(project: Path, python: Python) -> None:
     """The parent's calls are made once, by the parent; the child's by the child; none twice and none lost."""
-    program = SLOW_FILE + """
+    program = (
+        SLOW_FILE
+        + """
 for k in range(40): slow.add(f"parent {k}")
 child = os.fork()
 if child == 0:
@@ -82,19 +84,23 @@ if child == 0:
 slow.add("after")
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 """
+    )
     python(program, timeout=60, check=True)
     assert lines(project) == [f"parent {k}" for k in range(40)] + ["after"]
     assert lines(project, "child.txt") == [f"child {k}" for k in range(5)]
 
 
 def test_a_child_that_uses_nothing_flushes_nothing(project: Path, python: Python) -> None:
-    program = SLOW_FILE + """
+    program = (
+        SLOW_FILE
+        + """
 for k in range(10): slow.add(k)
 slow.held
 if os.fork() == 0:
     sys.exit(0)   # runs the exit functions, with the parent's lines in memory
 os.wait()
 """
+    )
     python(program, timeout=60, check=True)
     assert lines(project) == [str(k) for k in range(10)]
 
@@ -186,7 +192,9 @@ def test_ctrl_c_while_the_exit_waits_gives_up_with_a_line(project: Path) -> None
 
 
 def test_no_thread_of_ours_is_left_when_it_rests(project: Path, python: Python) -> None:
-    program = SLOW_FILE + """
+    program = (
+        SLOW_FILE
+        + """
 from rearview.record import background
 for k in range(20): slow.add(k)
 background.rest_all()
@@ -195,6 +203,7 @@ until = time.monotonic() + 30   # a thread that Python has joined is about to le
 while sys.platform == "linux" and len(os.listdir("/proc/self/task")) > 1 and time.monotonic() < until: time.sleep(0.01)
 assert sys.platform != "linux" or len(os.listdir("/proc/self/task")) == 1
 """
+    )
     python(program, timeout=60, check=True)
     assert lines(project) == [str(k) for k in range(20)]
 
@@ -241,7 +250,7 @@ assert [(e.step, e.histogram_value.min, e.histogram_value.max) for e in found] =
 def test_tensors_arrive_as_they_were(torch_python: Python) -> None:
     program = """
 import threading, torch, rearview as rv
-from rearview.record.background import stats
+from rearview.record.background.wrapping import stats
 torch.set_num_threads(1)
 gate = threading.Event()
 seen = []

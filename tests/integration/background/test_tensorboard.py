@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from rearview.record import background_records
-from rearview.record.background import background, stats
-from rearview.record.background_calls import Call
-from rearview.record.background_checksum import Checksum
-from rearview.record.background_histograms import PIECE, SORTED_UP_TO, Buckets
+from rearview.record.background import records as background_records
+from rearview.record.background.calls import Call
+from rearview.record.background.checksum import Checksum
+from rearview.record.background.histograms import PIECE, SORTED_UP_TO, Buckets
+from rearview.record.background.wrapping import background, stats
 
 torch = pytest.importorskip("torch")
 numpy = pytest.importorskip("numpy")

@@ -12,8 +12,8 @@ from rearview.catalog import Catalog
 from rearview.catalog.sealing import seal, segments
 from rearview.model import RunId, VersionId
 from rearview.replay import publish
-from rearview.replay.logged import recorded
-from rearview.replay.units import Unit
+from rearview.replay.journals.logged import recorded
+from rearview.replay.running.units import Unit
 from rearview.store import check, replays
 from rearview.store.layout import Store
 from rearview.store.replays import Replay

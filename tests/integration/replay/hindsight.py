@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from rearview.catalog.catalog import Catalog
-from rearview.replay import asking, pool
-from rearview.replay.query import Ask
+from rearview.replay import asking
+from rearview.replay.question.query import Ask
+from rearview.replay.running import pool
 from rearview.store import layout
 from tests.conftest import environment, plain, warm
 from tests.forked import ADDRESS, Forking, Nursery, takes

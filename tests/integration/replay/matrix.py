@@ -68,7 +68,7 @@ def pairwise(cells: Sequence[Cell]) -> list[Cell]:
     return chosen
 
 
-_HEAD = '''import random
+_HEAD = """import random
 import numpy as np
 import torch
 from torch import nn
@@ -119,16 +119,16 @@ def evaluate(net, loader):
     return right
 
 
-'''
-_TAIL = '''rv.log("after", weight(net) + best)  #?
+"""
+_TAIL = """rv.log("after", weight(net) + best)  #?
 rv.log("final", size(net))
-'''
+"""
 
 
 def _setup(cell: Cell) -> str:
     count = cell.loader.partition(" ")[0]
     workers = f"num_workers={count}" + (", persistent_workers=True" if "persistent" in cell.loader else "")
-    return f'''net = Net()
+    return f"""net = Net()
 opt = torch.optim.Adam(net.parameters(), 1e-2)
 sched = torch.optim.lr_scheduler.StepLR(opt, 2, 0.5)
 crit = nn.CrossEntropyLoss()
@@ -136,7 +136,7 @@ loader = torch.utils.data.DataLoader(Data(), 6, shuffle=True, {workers})
 val = torch.utils.data.DataLoader(Data(), 12)
 best, waited, total = 0, 0, 0.0
 rv.log("before", weight(net))  #?
-'''
+"""
 
 
 def _train(cell: Cell) -> str:

@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from rearview.replay.progress import Seen, Tail
+from rearview.replay.running.progress import Seen, Tail
 from tests.conftest import environment
 from tests.integration.replay.hindsight import Rows, Story, recorded_text
 

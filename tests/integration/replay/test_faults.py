@@ -207,7 +207,7 @@ def test_what_verify_finds_to_be_volatile_is_remembered(tmp_path: Path) -> None:
 
 def test_settings_of_the_recorded_version_are_read_not_todays(tmp_path: Path) -> None:
     head = "import json\ncfg = json.load(open('cfg.json'))\n"
-    text = program("g = cfg['lr'] * random.random()", head).replace('sum(w))  #?', 'sum(w) + json.load(open("cfg.json"))["lr"])  #?')
+    text = program("g = cfg['lr'] * random.random()", head).replace("sum(w))  #?", 'sum(w) + json.load(open("cfg.json"))["lr"])  #?')
     one = Story(tmp_path, {"train.py": text, "cfg.json": '{"lr": 0.1}\n'}, env={"REARVIEW_EVERY": "1"})
     one.record()
     one.truth("asked")
@@ -263,7 +263,8 @@ def test_a_variable_that_a_skipped_block_would_have_changed_elsewhere_is_not_vol
 def test_lines_are_those_of_the_users_file_where_a_statement_is_in_none(tmp_path: Path) -> None:
     head = "def part(w):\n    return w[0] + 1\n\ndef bad(w):\n    return w['x']\n"
     text = HEAD.replace("w, total", head + "w, total") + LOOP.format(step="g = random.random()", end="pass").replace(
-        '        rv.log("asked", sum(w))  #?\n', "")
+        '        rv.log("asked", sum(w))  #?\n', ""
+    )
     one = story(tmp_path, text)
     one.record()
     lines = text.splitlines()

@@ -9,23 +9,24 @@ from pathlib import Path
 import pytest
 
 from rearview.catalog.catalog import Catalog
-from rearview.cli import replay_page
+from rearview.cli.shown import replay_page
 from rearview.errors import RearviewError
 from rearview.plan import partition, scans
 from rearview.plan.partition import Partition, Piece, Share
 from rearview.plan.timeline import INSIDE, ITERATION
-from rearview.replay import answering, pool, preparing
+from rearview.replay import answering, preparing
 from rearview.replay.answering import Answer
-from rearview.replay.query import Ask
-from rearview.replay.units import Unit
+from rearview.replay.question.query import Ask
+from rearview.replay.running import pool
+from rearview.replay.running.units import Unit
 from rearview.store import layout
 from tests.integration.replay.hindsight import Story
 from tests.integration.resume.training import Nursery
 
 ENV = {"REARVIEW_EVERY": "1", "REARVIEW_RISK": "1e-9"}
 KEEPS = """
-from rearview.record.keeping import Keeping
-from rearview.record.materialize import Materializer
+from rearview.record.checkpoints.keeping import Keeping
+from rearview.record.checkpoints.materialize import Materializer
 Materializer.busy = property(lambda self: not self.wait())
 Keeping.inside_due = lambda self, period, running_s, node: node.name == "step" and node.iteration in (2, 4)
 """
@@ -155,7 +156,7 @@ def test_behind_a_block_whose_end_is_not_kept_only_its_last_part_is_run(tmp_path
 def test_a_state_that_cannot_be_gone_on_from_exactly_is_not_used(tmp_path: Path, seen: Replays) -> None:
     refuses = """
 from rearview.errors import RestoreRefused
-from rearview.record.reaching import Reach
+from rearview.record.resume.reaching import Reach
 there = Reach._be_there
 def refuse(self, *args):
     if self.manifest.part == "inside":
@@ -227,10 +228,13 @@ def test_a_run_that_failed_inside_fails_there_once_more(tmp_path: Path, seen: Re
 
 
 def test_a_run_that_went_on_from_inside_is_shared_at_the_states_of_both_attempts(tmp_path: Path, seen: Replays) -> None:
-    text = PLAIN.replace("range(3)", "range(2)").replace("            if step == 6", """\
+    text = PLAIN.replace("range(3)", "range(2)").replace(
+        "            if step == 6",
+        """\
             if step == 6 and epoch == 1 and not os.path.exists("../again"):
                 os._exit(9)
-            if step == 7""")
+            if step == 7""",
+    )
     story = Story(tmp_path, {"train.py": "import os\n" + text}, env=ENV)
     assert story.record(check=False).returncode == 9
     (tmp_path / "again").mkdir()

@@ -9,7 +9,7 @@ from typing import Any
 
 from rearview.catalog.catalog import Catalog
 from rearview.replay import asking
-from rearview.replay.query import Ask
+from rearview.replay.question.query import Ask
 from rearview.store import layout
 from tests.integration.replay.hindsight import Story
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.replay.hindsight import Story, recorded_text
 
-THEN = '''\
+THEN = """\
 import rearview as rv
 import helper
 import math  #?
@@ -40,8 +40,8 @@ with rv.checkpointing():
         rv.log("several", [total, epoch])  #?
         helper.look(total)
 print(total)
-'''
-HELPER = '''\
+"""
+HELPER = """\
 import rearview as rv  #?
 
 
@@ -49,7 +49,7 @@ def look(x):
     y = x + 1
     rv.log("looked", y)  #?
     return y
-'''
+"""
 NOW = '''\
 """The same, renamed and longer."""
 import math

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rearview.catalog.catalog import Catalog
-from rearview.cli.replay_page import starts_in_words
+from rearview.cli.shown.replay_page import starts_in_words
 from rearview.replay import asking
-from rearview.replay.query import Ask
+from rearview.replay.question.query import Ask
 from rearview.store import layout
 from tests.forked import Nursery
 from tests.integration.replay.hindsight import Story

@@ -6,7 +6,7 @@ recorded, with them it is the truth of that version.
 
 from __future__ import annotations
 
-FLAT = '''\
+FLAT = """\
 import random
 
 import rearview as rv
@@ -25,7 +25,7 @@ with rv.checkpointing():
         loss = sum((w * x + b - y) ** 2 for x, y in data) / len(data)
         rv.log("loss", loss)
         rv.log("size", abs(w) + abs(b))  #?
-'''
+"""
 
 RENAMED = FLAT.replace("w, b =", "weight, bias =").replace("w * x + b", "weight * x + bias").replace("w -=", "weight -=")
 RENAMED = RENAMED.replace("b -=", "bias -=").replace("abs(w) + abs(b)", "abs(weight) + abs(bias)")
@@ -170,7 +170,7 @@ def train(epochs, lr):
 if __name__ == "__main__":
     train(4, rv.arg("lr", 0.05))
 ''',
-    "data.py": '''\
+    "data.py": """\
 import random
 
 random.seed(3)
@@ -182,14 +182,14 @@ def batches():
     mixed = list(data)
     order.shuffle(mixed)
     return mixed
-''',
-    "model.py": '''\
+""",
+    "model.py": """\
 from data import data
 
 
 def evaluate(weight, bias):
     return sum((weight * x + bias - y) ** 2 for x, y in data) / len(data)
-''',
+""",
 }
 
 CLASS = {

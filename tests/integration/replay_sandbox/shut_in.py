@@ -17,8 +17,10 @@ from typing import Any
 
 import pytest
 
-from rearview.replay import sandbox, sandbox_linux, sandbox_scratch
-from rearview.replay.sandbox import Protection, Spec
+from rearview.replay.sandbox import entering as sandbox
+from rearview.replay.sandbox import linux as sandbox_linux
+from rearview.replay.sandbox import scratch as sandbox_scratch
+from rearview.replay.sandbox.entering import Protection, Spec
 from rearview.store.layout import Store, create
 
 ORDINARY = 12345

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from rearview.model import RunId
-from rearview.record import aside
-from rearview.record.outputs import digest
-from rearview.record.past import Past
-from rearview.replay import sandbox_files
-from rearview.replay.sandbox import Protection
+from rearview.record.files.outputs import digest
+from rearview.record.resume import aside
+from rearview.record.resume.past import Past
+from rearview.replay.sandbox import files as sandbox_files
+from rearview.replay.sandbox.entering import Protection
 from rearview.store import objects
 from tests.integration.replay_sandbox.shut_in import Tree, a_tree, shut_in, users
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rearview.replay import sandbox, sandbox_linux
-from rearview.replay.sandbox import Protection, Spec
+from rearview.replay.sandbox import entering as sandbox
+from rearview.replay.sandbox import linux as sandbox_linux
+from rearview.replay.sandbox.entering import Protection, Spec
 from tests.integration.replay_sandbox.shut_in import Tree, a_tree, shut_in, users
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="takes the administrator to mount")

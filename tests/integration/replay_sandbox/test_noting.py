@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rearview.record import past
-from rearview.record.past import Past
-from rearview.replay import sandbox_files
+from rearview.record.resume import past
+from rearview.record.resume.past import Past
 from rearview.replay.inputs import compare
+from rearview.replay.sandbox import files as sandbox_files
 from rearview.store import layout, objects
 from tests.integration.record.reading import the_run
 

@@ -15,8 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from rearview.replay import protection, sandbox, sandbox_linux, sandbox_scratch
-from rearview.replay.sandbox import Protection
+from rearview.replay.sandbox import entering as sandbox
+from rearview.replay.sandbox import linux as sandbox_linux
+from rearview.replay.sandbox import protection
+from rearview.replay.sandbox import scratch as sandbox_scratch
+from rearview.replay.sandbox.entering import Protection
 from tests.integration.replay_sandbox.shut_in import Tree, a_tree, shut_in, users
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")

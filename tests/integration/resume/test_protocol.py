@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rearview.record.restore_points import RestorePoint
+from rearview.record.resume.restore_points import RestorePoint
 from tests.integration.resume.training import INSIDE, WAITING, Nursery, chance, go_on_from, goes_on, points, project_in
 
 pytestmark = pytest.mark.torch

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from rearview.catalog.catalog import Catalog
-from rearview.record import handshake, past, restore_points, resuming
-from rearview.record.restore_points import RestorePoint
+from rearview.record.resume import handshake, past, restore_points, resuming
+from rearview.record.resume.restore_points import RestorePoint
 from rearview.store import layout, runs
 from rearview.store.layout import Store
 from tests import forked
@@ -30,7 +30,7 @@ EACH = {"REARVIEW_EVERY": "1"}
 INSIDE = {**EACH, "REARVIEW_RISK": "0.000001"}
 """And inside the nested loop, as often as the one before is written."""
 WAITING = """
-from rearview.record.materialize import Materializer
+from rearview.record.checkpoints.materialize import Materializer
 Materializer.busy = property(lambda self: not self.wait())
 """
 """Code that a program begins with: a checkpoint that is due waits for the one before instead of being left out."""

@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from rearview.record import kept, reaching
+from rearview.record.resume import kept, reaching
 from rearview.state import streams
 from rearview.state.iterating.adapter import Iterators
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rearview.record.restore_points import RestorePoint
+from rearview.record.resume.restore_points import RestorePoint
 from tests.integration.resume.training import EACH, INSIDE, WAITING, Done, Nursery, go_on_from, points, project_in
 
 pytestmark = pytest.mark.torch

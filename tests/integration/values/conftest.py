@@ -11,7 +11,7 @@ import pytest
 
 from rearview.catalog import loading
 from rearview.catalog.cells import present
-from rearview.record.values import storable
+from rearview.record.values.storable import storable
 from rearview.store import layout, objects
 from rearview.store.encoding import decode, encode
 from tests.integration.values.kept import Trip

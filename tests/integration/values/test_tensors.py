@@ -261,7 +261,7 @@ warnings.simplefilter('ignore')
 import torch
 from pathlib import Path
 from rearview.catalog.cells import Cell
-from rearview.record.values import storable
+from rearview.record.values.storable import storable
 from rearview.store import layout, objects
 store = layout.open_store(Path({str(store.root)!r}))
 value = torch.tensor([[1.0, float('nan')], [3.0, 5.0]]).bfloat16().t()

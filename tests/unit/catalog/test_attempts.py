@@ -10,7 +10,7 @@ import pytest
 from rearview.catalog.catalog import Catalog
 from rearview.catalog.overlap import Overlap
 from rearview.catalog.runs import RunInfo
-from rearview.cli import attempts, screen
+from rearview.cli.shown import attempts, screen
 from rearview.store import processes
 from rearview.testing.stores import ProcessBuilder, RunBuilder, StoreBuilder
 

@@ -12,7 +12,8 @@ from rearview.catalog.checkpoints import CheckpointInfo
 from rearview.catalog.detail import KeptStates, RunDetail
 from rearview.catalog.paths import Element
 from rearview.catalog.retention import Retention
-from rearview.cli import cadence, checkpoints, gc, screen
+from rearview.cli import checkpoints, gc
+from rearview.cli.shown import cadence, screen
 from rearview.model import RunId
 from rearview.plan.policies import parse
 from rearview.plan.retention import Item, Verdict

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from rearview.cli import main, replays, screen
+from rearview.cli import main, replays
+from rearview.cli.shown import screen
 from rearview.errors import EXIT_DIFFERENCES, EXIT_NOTHING_MATCHED, EXIT_OK
 from rearview.model import RunId
 from rearview.store import frames

@@ -7,7 +7,8 @@ import pytest
 
 from rearview.catalog.detail import RunDetail
 from rearview.catalog.runs import RunInfo
-from rearview.cli import runs, screen, show
+from rearview.cli import runs, show
+from rearview.cli.shown import screen
 from rearview.model import RunId, VersionId
 
 NOW = dt.datetime(2026, 11, 15, 12, tzinfo=dt.UTC)

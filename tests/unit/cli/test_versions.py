@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from rearview.cli import screen, versions
+from rearview.cli import versions
+from rearview.cli.shown import screen
 from rearview.model import RunId, VersionId
 from rearview.versions.changes import Changes
 from tests.unit.cli.test_runs import NOW, RUN

@@ -28,9 +28,7 @@ def _inside(iteration: int, *steps: int, block: int = 0, loop: str = "step") -> 
 
 
 def _end(iteration: int, *parts: str, block: int = 0) -> list[Boundary]:
-    return [
-        Boundary(f"{part}-{block}-{iteration}", part, block, iteration, 100, loop="step" if part == BLOCK else None) for part in parts
-    ]
+    return [Boundary(f"{part}-{block}-{iteration}", part, block, iteration, 100, loop="step" if part == BLOCK else None) for part in parts]
 
 
 def _history(*kept: list[Boundary], n: int = 2, blocks: int = 1, status: str = "finished") -> History:

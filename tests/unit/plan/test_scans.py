@@ -285,9 +285,7 @@ def test_every_needed_place_is_covered_exactly_once(history: History, need: Need
     found = plan(history, need, workers, rung, FREE)
     ran = [(b, k) for one in found.stretches for b, first, last in one.covers for k in range(first, last + 1)]
     assert len(ran) == len(set(ran))
-    wanted = {
-        (b, k) for b in range(len(history.blocks)) for k in range(history.whole_iterations(b)) if need.wants(b, k)
-    }
+    wanted = {(b, k) for b in range(len(history.blocks)) for k in range(history.whole_iterations(b)) if need.wants(b, k)}
     assert wanted <= set(ran)
     assert sum(one.prefix for one in found.stretches) == int(need.wants_prefix)
     assert sum(one.to_end for one in found.stretches) == int(need.wants_end and not history.killed)

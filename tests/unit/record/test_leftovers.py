@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 from rearview.model import RunId
-from rearview.record import handshake, leftovers
+from rearview.record import leftovers
 from rearview.record.reserve import RESERVE_BYTES, Reserve
+from rearview.record.resume import handshake
 from rearview.store import layout, processes
 
 

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from rearview.replay.answering import _Answering
-from rearview.replay.query import DIGESTS
+from rearview.replay.question.query import DIGESTS
 from rearview.store import replays
 from rearview.store.layout import Store
 from rearview.store.replays import Replay

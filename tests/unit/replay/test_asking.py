@@ -14,8 +14,8 @@ from rearview.plan.cost import Seconds
 from rearview.plan.scans import Plan, Stretch
 from rearview.plan.timeline import OTHER, Boundary
 from rearview.replay import answering, asking, preparing
-from rearview.replay.compare import Comparison
-from rearview.replay.verdicts import Evidence, judge
+from rearview.replay.proof.compare import Comparison
+from rearview.replay.proof.verdicts import Evidence, judge
 
 
 class _Prepared:
@@ -59,9 +59,7 @@ _DIVERGENT = dict.fromkeys(scans.RUNGS, "divergent")
         ((10, 5, 99), False, _DIVERGENT, ["resume", "pseudoresume"]),
     ],
 )
-def test_rungs(
-    monkeypatch: pytest.MonkeyPatch, costs: tuple[float, ...], agrees: bool, verdicts: dict[str, str], ran: list[str]
-) -> None:
+def test_rungs(monkeypatch: pytest.MonkeyPatch, costs: tuple[float, ...], agrees: bool, verdicts: dict[str, str], ran: list[str]) -> None:
     seen: list[str] = []
     monkeypatch.setattr(answering, "carry_out", _carrying(verdicts, seen))
     prepared: Any = _Prepared(dict(zip(scans.RUNGS, costs, strict=True)))

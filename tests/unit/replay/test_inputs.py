@@ -14,8 +14,9 @@ import pytest
 
 import rearview  # noqa: F401  (its import watches files)
 from rearview.model import RunId
-from rearview.record import firsts, input_hashes, inputs, written
-from rearview.record.past import Past
+from rearview.record import firsts
+from rearview.record.files import input_hashes, inputs, written
+from rearview.record.resume.past import Past
 from rearview.replay.inputs import compare
 from rearview.store import layout, objects
 from rearview.store.layout import Store

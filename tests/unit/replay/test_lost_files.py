@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rearview.record.past import Past
+from rearview.record.resume.past import Past
 from rearview.replay import lost_files
 from rearview.testing.checkpoints import keep
 from rearview.testing.stores import StoreBuilder

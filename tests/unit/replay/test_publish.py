@@ -9,8 +9,8 @@ import pytest
 
 from rearview.model import ArraySummary, RunId, VersionId
 from rearview.replay import publish
-from rearview.replay.logged import Journals, Left, Logged, recorded
-from rearview.replay.units import Unit
+from rearview.replay.journals.logged import Journals, Left, Logged, recorded
+from rearview.replay.running.units import Unit
 from rearview.store import check, frames, gc, journal, objects, replays
 from rearview.store.encoding import decode
 from rearview.store.layout import Store

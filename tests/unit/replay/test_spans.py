@@ -6,8 +6,8 @@ import ast
 
 from rearview.instrument import rewrite
 from rearview.model import RunId, VersionId
-from rearview.replay import worker
-from rearview.replay.units import Unit
+from rearview.replay.running.units import Unit
+from rearview.replay.worker import becoming as worker
 
 _TEXT = """\
 import rearview as rv

@@ -325,18 +325,6 @@ def test_iterators_go_on_where_they_were() -> None:
         assert {name: list(itertools.islice(iterator, 6)) for name, iterator in back.items() if name != "data"} == want
 
 
-
-
-
-
-
-
-
-
-
-
-
-
 def test_a_class_made_inside_a_function_is_found_at_the_live_objects() -> None:
     class Local:
         def __init__(self, n: int) -> None:
@@ -385,8 +373,6 @@ def test_cycles_through_everything() -> None:
         assert back["r"].notes[1] is back["r"]
 
 
-
-
 def test_roots_are_kept_apart_and_only_some_are_put_back() -> None:
     a, b = [1], [2]
     kept = taken(a=a, b=b)
@@ -405,12 +391,6 @@ def test_exceptions_and_modules() -> None:
     assert back["m"] is re
     assert back["s"] == [re, time]
     assert back["e"].args == ("k",)
-
-
-
-
-
-
 
 
 class Bag:
@@ -441,5 +421,3 @@ def test_an_empty_dict_that_two_objects_hold_stays_one() -> None:
     back = put(taken(both=[empty, {"it": empty}, {}]), both=None)["both"]
     assert back[0] is back[1]["it"]
     assert back[2] is not back[0]
-
-

@@ -15,7 +15,7 @@ from rearview.state.capture import capture
 from rearview.state.restore import plan
 from rearview.testing.states import Kept
 
-TEXT = '''
+TEXT = """
 import os
 import json as j
 from functools import singledispatch
@@ -78,7 +78,7 @@ def run(look):
         local = [x]
         return look(local)
     return inner(2), total
-'''
+"""
 
 
 @pytest.fixture

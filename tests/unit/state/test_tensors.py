@@ -27,22 +27,6 @@ def taken(**named: Any) -> Kept:
     return Kept(captured)
 
 
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 def test_views_stay_views_and_what_is_shared_stays_shared() -> None:
     base = torch.arange(12.0)
     o = {"base": base, "row": base.view(3, 4)[1], "again": base, "numpy": base.numpy(), "flat": base.view(torch.int32)}

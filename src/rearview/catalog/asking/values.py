@@ -33,9 +33,7 @@ def _union(members: str, whole: str) -> str:
     )
 
 
-ANY_VALUE = _union(
-    "", "WHEN i IS NOT NULL AND try_cast(i::DOUBLE AS HUGEINT) = i::HUGEINT THEN union_value(number := i::DOUBLE)::{kind}"
-)
+ANY_VALUE = _union("", "WHEN i IS NOT NULL AND try_cast(i::DOUBLE AS HUGEINT) = i::HUGEINT THEN union_value(number := i::DOUBLE)::{kind}")
 _WHOLE = "coalesce(i::HUGEINT, try_cast(s AS HUGEINT))"
 SHOWN_VALUE = _union("whole HUGEINT, ", f"WHEN {_WHOLE} IS NOT NULL THEN union_value(whole := {_WHOLE})::{{kind}}")
 

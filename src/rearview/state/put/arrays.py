@@ -245,4 +245,3 @@ KINDS: dict[str, Kind] = {
     "npdtype": Dtype(), "nparray": Array(), "npobjects": Objects(), "npmemmap": MemoryMapped(), "npscalar": Scalar(), "npbits": Bits(),
     "npgenerator": Generator(), "npstate": RandomState(), "npseed": Seeds(),
 }  # fmt: skip
-

@@ -18,6 +18,7 @@ from rearview.state.tree import NONE
 if TYPE_CHECKING:
     from rearview.state.restore import Job, Plan
 
+
 def _new(job: Job, plain: Any, number: int) -> Any:
     """An empty object of the recorded class."""
     return plain() if number == NONE else plain.__new__(job.named(number))

@@ -304,4 +304,3 @@ KINDS: dict[str, Kind] = {
     "obj": Object(), "extra": Extra(), "attrs": Attributes(), "getset": GetSet(), "reduce": Reduced(), "ref": Reference(),
     "module": Module(), "live": Live(), "adapted": Adapted(),
 }  # fmt: skip
-

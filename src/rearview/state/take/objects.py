@@ -45,8 +45,24 @@ _OF_THE_LAUNCH = ("torch._C._distributed", "torch.distributed.distributed_c10d",
 _AT_WORK = ("threading.Thread", "multiprocessing.process.BaseProcess", "concurrent.futures._base.Executor", "subprocess.Popen")
 
 _LIVE_PACKAGES = frozenset(
-    ("tensorboard", "tensorboardX", "wandb", "mlflow", "comet_ml", "neptune", "clearml", "aim", "rich", "IPython", "ipykernel",
-     "matplotlib", "plotly", "bokeh", "altair", "visdom")
+    (
+        "tensorboard",
+        "tensorboardX",
+        "wandb",
+        "mlflow",
+        "comet_ml",
+        "neptune",
+        "clearml",
+        "aim",
+        "rich",
+        "IPython",
+        "ipykernel",
+        "matplotlib",
+        "plotly",
+        "bokeh",
+        "altair",
+        "visdom",
+    )
 )
 """Libraries whose objects show or send what happens; the training does not depend on them."""
 
@@ -242,4 +258,3 @@ def _is_ours(kind: type) -> bool:
 
 def _own(kind: type, name: str) -> bool:
     return getattr(kind, name, None) is not getattr(object, name, None)
-

@@ -23,8 +23,6 @@ _WIDEST_ROW = 16
 _DEEPEST_ROW = 3
 
 
-
-
 @dataclass(slots=True)
 class Column:
     """Values of one type, of several, or rows of them: what is written once all of them are known to fit. `data` is bytes and arrays."""

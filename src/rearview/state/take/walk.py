@@ -237,16 +237,12 @@ class Walk:
             return number, None
         return self._new_buffer(key, nbytes, owner, address, storage, private=False)
 
-    def buffer(
-        self, key: Hashable, nbytes: int, owner: object, address: int, *, storage: Any = None, private: bool = False
-    ) -> int:
+    def buffer(self, key: Hashable, nbytes: int, owner: object, address: int, *, storage: Any = None, private: bool = False) -> int:
         """The node of an allocation, the same one for the same key."""
         number = self.buffer_nodes.get(key)
         return self._new_buffer(key, nbytes, owner, address, storage, private)[0] if number is None else number
 
-    def _new_buffer(
-        self, key: Hashable, nbytes: int, owner: object, address: int, storage: Any, private: bool
-    ) -> tuple[int, LiveBuffer]:
+    def _new_buffer(self, key: Hashable, nbytes: int, owner: object, address: int, storage: Any, private: bool) -> tuple[int, LiveBuffer]:
         buffers, nodes = self.buffers, self.nodes
         self.buffer_nodes[key] = number = len(nodes)
         nodes.append(("buffer", len(buffers)))

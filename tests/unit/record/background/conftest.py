@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from rearview.record import background as back
-from rearview.record.background import rest_all
+from rearview.record.background import wrapping as back
+from rearview.record.background.wrapping import rest_all
 from tests.unit.record.background.writers import Writer
 
 

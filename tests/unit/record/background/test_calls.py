@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rearview.record.background import background, rest_all, stats
+from rearview.record.background.wrapping import background, rest_all, stats
 from tests.unit.record.background.writers import Broken, Holding, Writer, of
 
 # -- order and values --------------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def test_an_error_is_raised_at_the_next_call_as_it_was() -> None:
     proxy._rearview.queue.drain()
     with pytest.raises(Broken, match="no room") as caught:
         proxy.add(1)
-    assert any("Writer.fail, called at test_background.py:" in note for note in caught.value.__notes__)
+    assert any("Writer.fail, called at test_calls.py:" in note for note in caught.value.__notes__)
     frames = [entry.name for entry in caught.traceback]
     assert "fail" in frames  # where it was raised, and not only where it was told
     proxy.add(2)

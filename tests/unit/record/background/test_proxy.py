@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rearview.record.background import background
+from rearview.record.background.wrapping import background
 from tests.unit.record.background.writers import Broken, Writer
 
 # -- functions ---------------------------------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from rearview.record import background as back
-from rearview.record.background import background, rest_all
-from rearview.record.background_calls import Call
-from rearview.record.background_queue import Queue
+from rearview.record.background import wrapping as back
+from rearview.record.background.calls import Call
+from rearview.record.background.queue import Queue
+from rearview.record.background.wrapping import background, rest_all
 from tests.unit.record.background.writers import Broken, Holding, Writer, of
 
 # -- the thread --------------------------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def test_it_runs_at_a_lower_priority_and_only_it() -> None:
 
 
 def test_an_idle_thread_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rearview.record.background_queue.IDLE_S", 0.01)
+    monkeypatch.setattr("rearview.record.background.queue.IDLE_S", 0.01)
     proxy = background(Writer())
     proxy.add(1)
     proxy.flush()
@@ -133,7 +133,7 @@ def test_an_error_nobody_was_told_of_is_shown_at_the_exit(capsys: pytest.Capture
     back.at_exit()
     said = capsys.readouterr().err
     assert "a background call of Writer failed" in said
-    assert "the disk is full" in said and "called at test_background.py" in said
+    assert "the disk is full" in said and "called at test_thread.py" in said
     assert proxy.flush() == 0
 
 

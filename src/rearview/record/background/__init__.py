@@ -1,0 +1,1 @@
+"""`rv.background`: calls of the program made later, in order, by a thread of ours."""

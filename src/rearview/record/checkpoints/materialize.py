@@ -1,0 +1,364 @@
+"""A captured state becomes a checkpoint: copied while the training waits, written by a thread of ours while it goes on.
+
+Objects first, the manifest last, then a note in the journal. The thread runs at low priority, can be brought to rest and ended by
+one call, and is not there in a forked child.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rearview.errors import CheckpointError, StoreError
+from rearview.record import firsts
+from rearview.record.checkpoints import boundaries, staging
+from rearview.record.checkpoints.changes import Changes
+from rearview.record.checkpoints.staging import Arena
+from rearview.state import tree as trees
+from rearview.state import visible
+from rearview.state.digested import Before
+from rearview.state.digests import root_digests
+from rearview.store import direct, manifests, objects
+from rearview.store.layout import Store
+from rearview.store.manifests import Buffer, Manifest
+from rearview.store.packs import ChunkRef, Known, Packer, buffer_digest
+from rearview.store.packs.chunks import CHUNK_BYTES, digest
+
+SECOND_ROOM = 64 << 20
+"""The second part of a checkpoint may take this much beside the first."""
+_MARGIN = 256 << 20
+_COMPARED_WHOLE = 64 << 20
+"""So much is compared byte by byte with the first part of a checkpoint: a few milliseconds."""
+_SAMPLED = 1 << 20
+"""Smaller buffers are compared byte by byte whatever there is: that takes no longer than a sample of them."""
+_FOLLOWS_S = 0.05
+"""So long the second part may take to follow the first before that is written: taken alone, it does not wait for the interpreter."""
+
+
+Files = Callable[[Callable[[bytes], str]], list[Any]]
+"""The output files of the program for the manifest, given who keeps bytes."""
+
+
+Spans = Mapping[int, visible.Range]
+
+
+class _Void(Exception):
+    """A buffer that was expected not to have changed has."""
+
+
+@dataclass(slots=True)
+class Job:
+    """One part of a checkpoint on its way to the disk."""
+
+    manifest: Manifest
+    captured: Any
+    staged: dict[int, memoryview]
+    """Buffer number -> its copy."""
+    expected: dict[int, list[ChunkRef]]
+    """Buffer number -> the chunks it is expected to hold; its live memory is hashed."""
+    same_as: dict[int, list[ChunkRef]]
+    """Buffer number -> what the first part kept of it: filled in when that is written."""
+    first: Job | None
+    period: Any
+    """The period that is told what it cost."""
+    files: Files
+    is_second: bool
+    metrics: dict[str, float] = field(default_factory=dict)
+    """What the policy looks at, as it was when the state was taken."""
+    stall_s: float = 0.0
+    held_since: float | None = None
+    """The training waits for it since then, until it is written."""
+    lost_s: float = 0.0
+    problem: Exception | None = None
+    kept: dict[Any, tuple[Buffer, list[ChunkRef]]] = field(default_factory=dict)
+    """Buffer key -> what the manifest says of it, and its chunks, once written."""
+    seen: dict[Any, tuple[visible.Range, bytes]] = field(default_factory=dict)
+    """Buffer key -> which part of it tensors show, and the digest of that part, if it is not all of it."""
+    done: threading.Event = field(default_factory=threading.Event)
+    followed: threading.Event = field(default_factory=threading.Event)
+    """The second part was taken, or nobody waits for it any more."""
+    written: bool = False
+
+
+class Materializer:
+    """Writes the checkpoints of one run in this process."""
+
+    def __init__(self, store: Store, finished: Callable[[Job], None]) -> None:
+        self.store = store
+        self.known = Known(store)
+        self.changes = Changes()
+        self._finished = finished
+        """Told about every job when it is over, on the thread."""
+        self._arenas = (Arena(), Arena())
+        self._jobs: queue.SimpleQueue[Job | Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._last: Job | None = None
+        self._packer: Packer | None = None
+        self._before = Before()
+        """How the states before were hashed."""
+        self.said_memory = False
+
+    # -- on the training thread ----------------------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """A checkpoint is still being written."""
+        return self._last is not None and not self._last.done.is_set()
+
+    def prepare(self, size_bytes: int) -> None:
+        """A state of about this size is to be kept: have the memory ready, off the training thread."""
+        if size_bytes > 0 and self._fits(size_bytes):
+            self._start()
+            arena = self._arenas[0]
+            self._jobs.put(lambda: arena.touch(size_bytes) if arena.size < size_bytes else None)
+
+    def take(self, manifest: Manifest, captured: Any, began: float, *, period: Any, files: Files, second: bool = False) -> Job:
+        """Copy what may have changed and hand it over. `second`: the first part of this checkpoint was taken just now."""
+        first = self._last if second else None
+        job = Job(manifest, captured, {}, {}, {}, first, period, files, second)
+        copies = self._sort(job, captured.buffers)
+        arena = self._arenas[0]
+        total = sum(captured.buffers[k].nbytes for k in copies)
+        if self.busy and first is not None and total <= SECOND_ROOM:
+            arena = self._arenas[1]
+        else:
+            self.wait()
+        if self._fits(total - arena.size):
+            for k, view in zip(copies, staging.copy([captured.buffers[k] for k in copies], arena), strict=True):
+                job.staged[k] = view
+            if manifest.part != boundaries.BLOCK:  # the second part is compared with the first: its memory must not become another's
+                _let_go(job)
+            if first is not None:
+                _let_go(first)
+            job.stall_s = time.perf_counter() - began
+            self._hand_over(job)
+        else:  # no memory for a copy: the training waits until its own memory is written
+            self._arenas[0].release()
+            job.staged |= {k: captured.buffers[k].memory() for k in copies}
+            job.held_since = began
+            self._hand_over(job)
+            self.wait()
+        return job
+
+    def _sort(self, job: Job, buffers: Sequence[Any]) -> list[int]:
+        """Which buffers are to be copied; for the others what they are expected to be."""
+        copies = []
+        before = {buffer.key: k for k, buffer in enumerate(job.first.captured.buffers)} if job.first is not None else {}
+        whole = _COMPARED_WHOLE
+        for k, buffer in enumerate(buffers):
+            if buffer.private:
+                job.staged[k] = buffer.memory()
+                continue
+            if job.first is not None:
+                whole -= buffer.nbytes
+                if self._as_in_first(job.first, before.get(buffer.key), buffer, whole=whole >= 0 or buffer.nbytes < _SAMPLED):
+                    job.same_as[k] = []
+                    continue
+            expected = self.changes.expected(buffer)
+            if expected is None:
+                copies.append(k)
+            else:
+                job.expected[k] = expected
+        return copies
+
+    @staticmethod
+    def _as_in_first(first: Job, k: int | None, buffer: Any, *, whole: bool) -> bool:
+        """Whether a buffer is what it was a moment ago, at the end of the nested block: torch counted no write, and the copy agrees.
+
+        `whole`: every byte of it. Else a sample from each page: a write that torch does not count (`p.data`) is an update of everything,
+        as a rule. What nobody counts is looked at anew.
+        """
+        if k is None or buffer.version is None:
+            return False
+        before = first.captured.buffers[k]
+        if before.nbytes != buffer.nbytes or before.version != buffer.version:
+            return False
+        staged = first.staged.get(k)
+        if staged is None:
+            return k in first.expected or k in first.same_as
+        if buffer.address == 0:
+            return False
+        return staging.same(buffer, staged) if whole else staging.alike(buffer, staged)
+
+    @staticmethod
+    def _fits(size_bytes: int) -> bool:
+        available = staging.available_bytes()
+        return size_bytes <= 0 or available is None or size_bytes + _MARGIN < available
+
+    def _hand_over(self, job: Job) -> None:
+        if job.manifest.part != boundaries.BLOCK:
+            job.followed.set()
+        if job.first is not None:
+            job.first.followed.set()
+        self._last = job
+        self._start()
+        self._jobs.put(job)
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="rearview-writer", daemon=True)
+            self._thread.start()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Until what is being written is written."""
+        if self._last is None:
+            return True
+        self._last.followed.set()
+        return self._last.done.wait(timeout_s)
+
+    def rest(self) -> None:
+        """Finish what is being written and end the thread. The next checkpoint starts it again."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            if self._last is not None:
+                self._last.followed.set()
+            self._jobs.put(None)
+            thread.join()
+
+    def give_up(self) -> None:
+        """Leave the checkpoint that is being written: nothing of it stays."""
+        packer = self._packer
+        if packer is not None:
+            packer.give_up()
+
+    # -- on our own thread ----------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        direct.low_priority()
+        with firsts.unseen():
+            while (job := self._jobs.get()) is not None:
+                if callable(job):
+                    job()
+                    continue
+                job.followed.wait(_FOLLOWS_S)
+                try:
+                    self._write(job)
+                except Exception as problem:  # noqa: BLE001 (whoever takes the next checkpoint is told)
+                    job.problem = problem
+                finally:
+                    if job.first is not None:
+                        job.first.staged = {}
+                        job.first.first = None
+                    self._finished(job)
+                    job.done.set()
+                job = None
+
+    def _write(self, job: Job) -> None:
+        began, cpu = time.perf_counter(), time.thread_time()
+        if job.first is not None and not job.first.written:
+            raise _Void  # what it relies on is not there
+        with Packer(self.store, self.known) as packer:
+            self._packer = packer
+            try:
+                spans = visible.ranges(job.captured.tree)
+                entries, refs = self._entries(job, packer, visible.of_buffers(job.captured.tree, spans))
+                written = packer.finish()
+                tree = trees.encode(job.captured.tree)
+                key = objects.put(self.store, tree, durable=True)
+                files = job.files(lambda data: objects.put(self.store, data, durable=True))
+                roots = described(job, entries, spans, self._before)
+                if job.held_since is not None:
+                    job.stall_s = time.perf_counter() - job.held_since
+                stats = {
+                    **job.manifest.stats,
+                    "stall_s": job.stall_s,
+                    "background_s": time.perf_counter() - began,
+                    "background_cpu_s": time.thread_time() - cpu,
+                    "staged_bytes": sum(view.nbytes for view in job.staged.values()),
+                    "new_bytes": written.new_bytes + len(tree),
+                    "total_bytes": sum(entry.nbytes for entry in entries) + len(tree),
+                }
+                job.manifest = replace(
+                    job.manifest, tree=key, tree_bytes=len(tree), buffers=tuple(entries), roots=roots, files=files, stats=stats
+                )
+                manifests.write(self.store, job.manifest)
+            finally:
+                self._packer = None
+        for k, buffer in enumerate(job.captured.buffers):
+            if not buffer.private and not job.is_second:
+                self.changes.kept(buffer, refs[k])
+            job.kept[buffer.key] = entries[k], refs[k]
+        job.written = True
+        job.lost_s = job.stall_s + (time.thread_time() - cpu if job.held_since is None else 0.0)
+
+    def _entries(self, job: Job, packer: Packer, spans: Spans) -> tuple[list[Buffer], list[list[ChunkRef]]]:
+        entries, every = [], []
+        captured = job.captured
+        for k, buffer in enumerate(captured.buffers):
+            entry: Buffer | None = None
+            if k in spans:
+                _note_seen(job, k, spans[k])
+            if k in job.staged:
+                refs = packer.add(job.staged[k], buffer.constant_hint)
+            else:
+                if k in job.same_as:
+                    assert job.first is not None
+                    entry, refs = job.first.kept[buffer.key]
+                else:
+                    refs = self._prove(buffer, job.expected[k])
+                if packer.missing(refs):  # removed from the store meanwhile: the next checkpoint writes it anew
+                    self.changes.forget(buffer)
+                    raise _Void
+            if entry is None:
+                constant = k in job.expected or buffer.constant_hint
+                chunks = tuple(ref.digest.hex() for ref in refs)
+                entry = Buffer(buffer.nbytes, buffer_digest(refs), constant, "", chunks)  # the tree knows where it is
+            every.append(refs)
+            entries.append(entry)
+        return entries, every
+
+    def _prove(self, buffer: Any, expected: list[ChunkRef]) -> list[ChunkRef]:
+        """Hash live memory that nothing should have changed. It is read while the training goes on: if it was not changed, that is safe."""
+        live = buffer.memory()
+        for k, ref in enumerate(expected):
+            if digest(live[k * CHUNK_BYTES : k * CHUNK_BYTES + ref.size]) != ref.digest:
+                self.changes.was_wrong(buffer)
+                raise _Void
+        return expected
+
+
+def _note_seen(job: Job, k: int, span: visible.Range) -> None:
+    """The digest of the part that is seen. Of memory that is proved where it lies: before that is done."""
+    buffer = job.captured.buffers[k]
+    before = job.first.seen.get(buffer.key) if job.first is not None and k in job.same_as else None
+    if before is not None and before[0] == span:
+        job.seen[buffer.key] = before
+    elif k not in job.same_as:
+        memory = job.staged[k] if k in job.staged else buffer.memory()
+        job.seen[buffer.key] = span, digest(memory[slice(*span)])
+
+
+def _let_go(job: Job) -> None:
+    """The memory that was copied may be freed by the program. What is proved where it lies stays."""
+    for k in job.staged:
+        buffer = job.captured.buffers[k]
+        if not buffer.private:
+            buffer.release()
+
+
+def described(job: Job, entries: Sequence[Buffer], spans: Spans, before: Before) -> dict[str, Any]:
+    """The roots of a state for its manifest: what each is called, its digest, how large it is, of which kind."""
+    captured = job.captured
+    parts = [job.seen.get(buffer.key) for buffer in captured.buffers] if job.seen else [None] * len(entries)
+    memory = [part[1] if part is not None else bytes.fromhex(entry.digest) for part, entry in zip(parts, entries, strict=True)]
+    wanted = [key for key in captured.tree.roots if key[0] not in trees.BESIDE]
+    digests = root_digests(captured.tree, memory, wanted, seen=spans, before=before)
+    sizes = captured.sizes()
+    return {
+        "/".join(str(part) for part in key): [digest, sizes.get(key, 0), captured.tree.nodes[captured.tree.roots[key]][0]]
+        for key, digest in digests.items()
+    }
+
+
+def is_void(problem: Exception | None) -> bool:
+    """Whether a checkpoint was given up because a hint was wrong: the next one copies what this one did not."""
+    return isinstance(problem, _Void)
+
+
+def is_of_the_disk(problem: Exception | None) -> bool:
+    """Whether it is the disk that failed."""
+    return isinstance(problem, (OSError, CheckpointError, StoreError))

@@ -1,0 +1,252 @@
+"""The files that a run writes, as they are at a checkpoint: length, position, and the content of small ones.
+
+Two steps, because the program goes on: `at_boundary` runs on the training thread, empties the program's own write buffers into
+their files and takes lengths; `note` reads and keeps content in the background. Neither ever raises. Must not know how files are
+brought back (`aside`), nor what a checkpoint holds besides.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rearview.errors import RearviewError
+from rearview.record import firsts
+from rearview.record.files import handles, written
+
+SMALL_BYTES = 1 << 20
+"""A file up to this size is kept with its content."""
+TINY_BYTES = 64 << 10
+"""A file up to this size is kept with its content however much was kept before, and read on the training thread."""
+TAIL_BYTES = 4096
+"""So many bytes before a noted length tell whether a longer file still begins as it did."""
+_KEPT_BYTES = 64 << 20
+_READ_AT_BOUNDARY = 256 << 10
+_FILES_AT_BOUNDARY = 32
+
+Row = list[Any]
+"""path, length, mode, object key or None, mtime in ns, digest of the tail or None, position of the open handle or None,
+whether it was opened before the loop (None if that is not known). A path below the project is relative to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A file at a boundary."""
+
+    path: str
+    """Absolute."""
+    mode: str
+    length: int
+    mtime_ns: int
+    inode: int
+    position: int | None
+    """Of its one open handle."""
+    before_loop: bool | None
+    data: bytes | None = None
+
+
+class Outputs:
+    """Follows the output files of one run in this process."""
+
+    def __init__(self, project: Path, store_root: Path) -> None:
+        self._project = os.path.join(os.path.abspath(project), "")
+        self._store = os.path.join(os.path.abspath(store_root), "")
+        self._elsewhere = (os.path.join(os.path.expanduser("~"), "."), os.path.join(tempfile.gettempdir(), ""))
+        """Outside the project these are nobody's output: hidden folders at home, scratch."""
+        self._seen = 0
+        self._open_before: frozenset[str] = frozenset()
+        self._marks: dict[str, Mark | None] = {}
+        self._handles: dict[int, list[weakref.ref[Any]]] = {}
+        self._looked: dict[int, tuple[str, int]] = {}
+        """Descriptor -> which opening of which file it was when its handles were looked for."""
+        self._by_real_name: dict[str, str] = {}
+        self._noted: dict[str, tuple[Mark, Row]] = {}
+        self._kept_bytes = 0
+
+    def loop_begins(self) -> None:
+        """The main loop is about to begin: what was opened until now is opened again when the run is resumed."""
+        written.watch_torch()
+        if written.loop_begun is None:
+            written.loop_begun = written.now()
+
+    # -- on the training thread --------------------------------------------------------------------------------------
+
+    def at_boundary(self) -> list[Mark]:
+        """Each output file as it is now, what the program has written to it so far included."""
+        try:
+            with firsts.unseen():
+                return self._at_boundary()
+        except (OSError, ValueError, RuntimeError):
+            return [mark for mark in self._marks.values() if mark is not None]
+
+    def _at_boundary(self) -> list[Mark]:
+        written.watch_torch()
+        since, self._seen = self._seen, written.now()
+        inside = (self._project, os.path.join(os.getcwd(), ""))
+        paths = list(written.files)
+        for path in paths:
+            if path not in self._marks and self._counts(path, inside):  # above all, not our own journal
+                self._by_real_name[handles.real(path)] = path
+        open_now = handles.descriptors_of(self._by_real_name)
+        self._flush(open_now)
+        bytes_left, files_left = _READ_AT_BOUNDARY, _FILES_AT_BOUNDARY
+        for path in paths:
+            known = written.files.get(path)
+            if known is None or (path in self._marks and known.serial < since and path not in open_now and path not in self._open_before):
+                continue
+            mark = self._mark(path, known, open_now.get(path)) if self._counts(path, inside) else None
+            small = mark is not None and path not in open_now and mark.length <= min(TINY_BYTES, bytes_left) and files_left > 0
+            if small and mark is not None and self._is_news(mark):
+                bytes_left, files_left = bytes_left - mark.length, files_left - 1
+                mark = replace(mark, data=_read(path, mark.length))
+            self._marks[path] = mark
+        self._open_before = frozenset(open_now)
+        return [mark for path, mark in self._marks.items() if mark is not None and path in written.files]
+
+    def _is_news(self, mark: Mark) -> bool:
+        before = self._marks.get(mark.path)
+        return before is None or (before.length, before.mtime_ns, before.inode) != (mark.length, mark.mtime_ns, mark.inode)
+
+    def _flush(self, open_now: dict[str, list[int]]) -> None:
+        """Empty write buffers: what is in them at the boundary belongs to the file at the boundary."""
+        wanted = {fd: (path, written.files[path].serial) for path, fds in open_now.items() for fd in fds if path in written.files}
+        if any(self._looked.get(fd) != opening for fd, opening in wanted.items()):  # all objects are walked only for a new handle
+            self._looked, self._handles = wanted, handles.on(set(wanted))
+        handles.flush(ref() for fd in wanted for ref in self._handles.get(fd, ()))
+
+    def _mark(self, path: str, known: written.Written, fds: list[int] | None) -> Mark | None:
+        try:
+            facts = os.stat(path)
+        except OSError:
+            return None
+        if not stat.S_ISREG(facts.st_mode):
+            return None
+        position = None
+        if fds is not None and len(fds) == 1:
+            try:
+                position = os.lseek(fds[0], 0, os.SEEK_CUR)
+            except OSError:
+                pass
+        before = None if written.loop_begun is None else known.first < written.loop_begun
+        return Mark(path, known.mode, facts.st_size, facts.st_mtime_ns, facts.st_ino, position, before)
+
+    def _counts(self, path: str, inside: tuple[str, str]) -> bool:
+        """Whether a file is the run's own: not the store's, not a scratch file, not a cache in the home folder."""
+        if path.startswith(self._store) or path.endswith(".pyc"):
+            return False
+        return path.startswith(inside) or not path.startswith(self._elsewhere)
+
+    # -- in the background -------------------------------------------------------------------------------------------
+
+    def note(self, marks: Iterable[Mark], keep: Callable[[bytes], str]) -> list[Row]:
+        """The manifest's `files`. `keep` puts bytes into the store and gives their key."""
+        rows = []
+        with firsts.unseen():
+            for mark in marks:
+                before = self._noted.get(mark.path)
+                if before is not None and replace(before[0], data=None, position=None) == replace(mark, data=None, position=None):
+                    row = [*before[1][:6], mark.position, mark.before_loop]
+                else:
+                    row = self._row(mark, before, keep)
+                    self._noted[mark.path] = (replace(mark, data=None), row)
+                rows.append(row)
+        return rows
+
+    def _row(self, mark: Mark, before: tuple[Mark, Row] | None, keep: Callable[[bytes], str]) -> Row:
+        key = tail = None
+        try:
+            tail = tail_digest(mark.path, mark.length) if mark.data is None else digest(mark.data[-TAIL_BYTES:])
+            if self._is_worth_it(mark, before):
+                data = mark.data if mark.data is not None else _read(mark.path, mark.length)
+                if data is not None:
+                    key = keep(data)
+                    self._kept_bytes += len(data)
+        except (OSError, RearviewError):
+            pass  # without content; it may still be there when it is needed
+        shown = shown_path(mark.path, self._project)
+        return [shown, mark.length, mark.mode, key, mark.mtime_ns, tail, mark.position, mark.before_loop]
+
+    def _is_worth_it(self, mark: Mark, before: tuple[Mark, Row] | None) -> bool:
+        """Whether to keep the content. A larger file that has only grown still has what it had: its length is enough."""
+        if mark.length <= TINY_BYTES:
+            return True
+        if mark.length > SMALL_BYTES or self._kept_bytes > _KEPT_BYTES:
+            return False
+        grown = before is not None and before[0].inode == mark.inode and before[0].length <= mark.length
+        return not (grown and before is not None and tail_digest(mark.path, before[0].length) == before[1][5])
+
+
+# -- content -------------------------------------------------------------------------------------------------------------
+
+
+def _read(path: str, length: int) -> bytes | None:
+    """The first bytes of a file; None if it no longer has so many."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(length)
+    except OSError:
+        return None
+    return data if len(data) == length else None
+
+
+def digest(data: bytes) -> str:
+    """A short digest, for telling whether bytes changed."""
+    import xxhash
+
+    return str(xxhash.xxh3_64_hexdigest(data))
+
+
+def tail_digest(path: str, length: int) -> str | None:
+    """The digest of the last bytes before a length; None if the file is shorter."""
+    with open(path, "rb") as file:
+        start = max(0, length - TAIL_BYTES)
+        file.seek(start)
+        data = file.read(length - start)
+    return digest(data) if len(data) == length - start else None
+
+
+def shown_path(path: str, project: str) -> str:
+    """A path as rows and facts have it: below the project, relative to it."""
+    return path.removeprefix(os.path.join(project, ""))
+
+
+# -- between checkpoints --------------------------------------------------------------------------------------------------
+
+
+def fresh(known: dict[str, int], project: Path, store_root: Path) -> dict[str, Any] | None:
+    """The fact `outputs`: files first opened for writing, things deleted before the loop, folders made, written files that were read,
+    since the last call; None if none.
+
+    What is begun after the last checkpoint is known from here alone. `known` is kept by the caller.
+    """
+    store, root = os.path.join(store_root, ""), str(project)
+    opened, removed, made, read = [], [], [], []
+    for path, file in list(written.files.items()):
+        if path not in known:
+            known[path] = file.first
+            if not path.startswith(store):
+                opened.append([shown_path(path, root), file.mode, file.prior_bytes])
+    for path, serial in list(written.removed.items()):
+        if known.get("-" + path) != serial:
+            known["-" + path] = serial
+            before_loop = written.loop_begun is None or serial < written.loop_begun
+            if before_loop and not path.startswith(store):
+                removed.append(shown_path(path, root))
+    for path in list(written.made):
+        if "/" + path not in known:
+            known["/" + path] = 0
+            if not path.startswith(store) and path != str(store_root) and "__pycache__" not in path:
+                made.append(shown_path(path, root))
+    for path, (first, last) in list(written.read_back.items()):
+        if known.get("<" + path) != int(last * 1e3) and not path.startswith(store):
+            known["<" + path] = int(last * 1e3)
+            read.append([shown_path(path, root), first, last])
+    if not (opened or removed or made or read):
+        return None
+    return {"files": opened, "removed": removed, **({"made": made} if made else {}), **({"read": read} if read else {})}

@@ -1,0 +1,1 @@
+"""What the user logs, as something the store can keep exactly."""

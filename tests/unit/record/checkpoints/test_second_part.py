@@ -1,0 +1,112 @@
+"""The end of an iteration after the end of its block: what changed in between is in it, whoever wrote it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rearview as rv
+from rearview.record.checkpoints import materialize
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture
+def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REARVIEW_DIR", str(tmp_path))
+    monkeypatch.setenv("REARVIEW_EVERY", "1")
+    monkeypatch.setenv("REARVIEW_QUIET", "1")
+    return tmp_path
+
+
+def _until_written(folder: Path, blocks: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(list(folder.rglob("*-block.json"))) < blocks:
+        assert time.monotonic() < deadline, "the first part was not written"
+        time.sleep(0.01)
+
+
+def test_an_array_that_had_not_changed_for_long(recording: Path) -> None:
+    best = np.zeros(20_000)
+    with rv.run() as run, rv.checkpointing(best=best):
+        for epoch in rv.loop("epoch", range(5)):
+            for _ in rv.loop("step", range(2)):
+                pass
+            _until_written(recording, epoch + 1)  # what was expected of the array was right then
+            if epoch == 3:
+                best[:] = 7.0
+    state = rv.checkpoint(run.id, epoch=3)  # it was expected not to change, and did: the part that expected so is void
+    assert bool((state["best"] == 7.0).all()) == (state.boundary == "iteration")
+    assert (rv.checkpoint(run.id, epoch=4)["best"] == 7.0).all()
+
+
+@pytest.mark.parametrize("write", ["data", "numpy", "array"])
+def test_a_write_that_torch_does_not_count(write: str, recording: Path) -> None:
+    array = np.zeros(20_000, dtype=np.float32)
+    weights: Any = torch.from_numpy(array) if write == "array" else torch.zeros(20_000)
+    with rv.run() as run, rv.checkpointing(weights=weights):
+        for epoch in rv.loop("epoch", range(3)):
+            for _ in rv.loop("step", range(2)):
+                weights += 1.0
+            if write == "data":
+                weights.data[17] = 100.0 + epoch
+            elif write == "numpy":
+                weights.numpy()[17] = 100.0 + epoch
+            else:
+                array[17] = 100.0 + epoch
+    for epoch in range(3):
+        state = rv.checkpoint(run.id, epoch=epoch)
+        assert (state.boundary, float(state["weights"][17])) == ("iteration", 100.0 + epoch)
+
+
+def test_samples_are_for_what_is_too_large_to_compare(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(materialize, "_COMPARED_WHOLE", 0)
+    weights, small = torch.zeros(300_000), torch.zeros(20_000)
+    with rv.run() as run, rv.checkpointing(weights=weights, small=small):
+        for epoch in rv.loop("epoch", range(2)):
+            for _ in rv.loop("step", range(2)):
+                weights += 1.0
+                small += 1.0
+            weights.data.mul_(0.5)
+            small.data[17] = 100.0 + epoch  # no sample of a page has it
+    state = rv.checkpoint(run.id, epoch=1)
+    assert (float(state["weights"][3]), float(state["small"][17])) == (1.5, 101.0)
+
+
+def test_memory_that_was_copied_is_the_programs_again(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After both parts nothing of ours keeps a tensor alive that the program has dropped; between them the first part does."""
+    taken: list[Any] = []
+    take = materialize.Materializer.take
+
+    def noted(self: Any, manifest: Any, captured: Any, *args: Any, **more: Any) -> Any:
+        job = take(self, manifest, captured, *args, **more)
+        taken.append((manifest.part, [buffer.owner is None for buffer in captured.buffers if not buffer.private]))
+        return job
+
+    monkeypatch.setattr(materialize.Materializer, "take", noted)
+    weights = torch.zeros(20_000)
+    with rv.run(), rv.checkpointing(weights=weights):
+        for _ in rv.loop("epoch", range(2)):
+            for _ in rv.loop("step", range(2)):
+                weights += 1.0
+            weights += 1.0
+    parts = {part for part, _ in taken}
+    assert parts == {"block", "iteration"}
+    assert not any(any(gone) for part, gone in taken if part == "block")
+    assert all(all(gone) for part, gone in taken if part == "iteration")
+
+
+def test_without_memory_for_a_copy_the_training_waits_and_that_is_what_it_costs(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(materialize.Materializer, "_fits", staticmethod(lambda _: False))
+    jobs: list[materialize.Job] = []
+    write = materialize.Materializer._write
+    monkeypatch.setattr(materialize.Materializer, "_write", lambda self, job: (write(self, job), jobs.append(job)))
+    with rv.run(), rv.checkpointing(weights=np.ones(20_000)):
+        for _ in rv.loop("epoch", range(2)):
+            pass
+    assert jobs and all(job.manifest.stats["stall_s"] > 0 and job.lost_s == job.stall_s for job in jobs)

@@ -1,0 +1,371 @@
+"""Output files at a checkpoint: lengths, buffers, content; and what becomes of them when a run is resumed."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rearview  # noqa: F401  (its import watches files)
+from rearview.record import firsts
+from rearview.record.files import outputs, written
+from rearview.record.resume import aside
+from rearview.store import layout, objects
+from rearview.store.layout import Store
+
+
+@pytest.fixture(autouse=True)
+def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(written, "files", {})
+    monkeypatch.setattr(written, "removed", {})
+    monkeypatch.setattr(written, "made", {})
+    monkeypatch.setattr(written, "loop_begun", None)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return layout.create(tmp_path / layout.FOLDER)
+
+
+def rows(followed: outputs.Outputs, store: Store) -> dict[str, list[Any]]:
+    """The files of a checkpoint taken now, as a manifest has them."""
+    noted = followed.note(followed.at_boundary(), lambda data: objects.put(store, data))
+    return {row[0]: row for row in json.loads(json.dumps(noted))}
+
+
+def follow(store: Store) -> outputs.Outputs:
+    return outputs.Outputs(store.project, store.root)
+
+
+Plans = dict[str, aside.Plan]
+
+
+def survey(store: Store, noted: dict[str, list[Any]], later: Any = (), removed: Any = (), ended: float | None = None) -> Plans:
+    plans = aside.survey(store, store.project, noted.values(), later, removed, ended)
+    return {plan.path: plan for plan in plans}
+
+
+def resume(store: Store, plans: Plans, before_loop: Any = lambda: None) -> list[str]:
+    """Set aside, run the code before the loop, bring back."""
+    folder = store.root / "aside"
+    files = aside.set_aside(store, list(plans.values()), folder)
+    before_loop()
+    return aside.bring_back(folder, json.loads(json.dumps(files)))
+
+
+# -- noting --------------------------------------------------------------------------------------------------------------
+
+
+def test_modes_of_opening() -> None:
+    assert [written.mode_of(None, flags) for flags in (os.O_RDONLY, os.O_WRONLY | os.O_TRUNC, os.O_RDWR | os.O_APPEND, os.O_RDWR)] == [
+        None, "w", "a", "+",
+    ]  # fmt: skip
+    assert written.mode_of(None, os.O_WRONLY | os.O_CREAT | os.O_EXCL) == "x"
+
+
+def test_unwritten_buffers_belong_to_the_file_at_the_boundary(store: Store) -> None:
+    with open(store.project / "log.csv", "w") as file:
+        file.write("a,b\n")
+        assert (store.project / "log.csv").stat().st_size == 0, "the buffer is what this test is about"
+        noted = rows(follow(store), store)
+    assert noted["log.csv"][1:3] == [4, "w"]
+    assert objects.get(store, noted["log.csv"][3]) == b"a,b\n"
+    assert noted["log.csv"][6] == 4, "where its handle stands"
+
+
+def test_a_handle_that_nobody_holds_by_name_is_found(store: Store) -> None:
+    handler = logging.FileHandler(store.project / "train.log", mode="w")
+    handler.stream.write("unflushed")
+    try:
+        assert rows(follow(store), store)["train.log"][1] == 9
+    finally:
+        handler.close()
+
+
+def test_content_is_that_of_the_boundary_though_the_program_goes_on(store: Store) -> None:
+    followed = follow(store)
+    path = store.project / "metrics.json"
+    path.write_text("one")
+    marks = followed.at_boundary()
+    path.write_text("two, longer")
+    row = followed.note(marks, lambda data: objects.put(store, data))[0]
+    assert objects.get(store, row[3]) == b"one"
+
+
+def test_a_growing_file_is_not_kept_again_and_again(store: Store) -> None:
+    followed, kept = follow(store), []
+
+    def keep(data: bytes) -> str:
+        kept.append(len(data))
+        return objects.put(store, data)
+
+    with open(store.project / "long.log", "ab") as file:
+        for _ in range(5):
+            file.write(os.urandom(100_000))
+            row = followed.note(followed.at_boundary(), keep)[0]
+    assert kept == [100_000]
+    assert row[1] == 500_000
+    assert row[3] is None
+    assert row[5] is not None
+
+
+def test_an_unchanged_file_keeps_its_row_and_its_content(store: Store) -> None:
+    followed = follow(store)
+    (store.project / "config.json").write_text("{}")
+    first = rows(followed, store)["config.json"]
+    assert rows(followed, store)["config.json"] == first
+    assert first[3] is not None
+
+
+def test_what_is_not_the_runs_own_is_left_out(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    elsewhere = tmp_path / "home" / ".cache"
+    elsewhere.mkdir(parents=True)
+    project = tmp_path / "project"
+    project.mkdir()
+    inner = layout.create(project / layout.FOLDER)
+    monkeypatch.chdir(project)
+    for path in (elsewhere / "fonts.json", inner.root / "x", project / "out.txt", project / "gone.tmp"):
+        path.write_text("x")
+    (project / "gone.tmp").unlink()
+    os.mkfifo(project / "pipe")
+    written.opened(str(project / "pipe"), "w")
+    assert list(rows(outputs.Outputs(project, inner.root), inner)) == ["out.txt"]
+
+
+def test_a_file_put_in_place_by_renaming_is_an_output(store: Store) -> None:
+    temp = store.project / "best.json.tmp"
+    temp.write_text("1")
+    os.replace(temp, store.project / "best.json")
+    assert list(rows(follow(store), store)) == ["best.json"]
+
+
+def test_before_or_inside_the_loop(store: Store) -> None:
+    followed = follow(store)
+    (store.project / "early").write_text("x")
+    followed.loop_begins()
+    (store.project / "late").write_text("x")
+    noted = rows(followed, store)
+    assert (noted["early"][7], noted["late"][7]) == (True, False)
+
+
+def test_failing_to_keep_is_no_failure(store: Store) -> None:
+    (store.project / "a").write_text("x")
+
+    def keep(_: bytes) -> str:
+        raise OSError(28, "no space")
+
+    followed = follow(store)
+    assert followed.note(followed.at_boundary(), keep)[0][:4] == ["a", 1, "w", None]
+
+
+def test_the_fact_says_each_file_once_with_its_size_before(store: Store) -> None:
+    (store.project / "older.csv").write_bytes(b"12345")
+    written.files.clear()
+    written.removed.clear()
+    written.made.clear()
+    written.read_back.clear()
+    with open(store.project / "older.csv", "a") as file:
+        file.write("6")
+    known: dict[str, int] = {}
+    assert outputs.fresh(known, store.project, store.root) == {"files": [["older.csv", "a", 5]], "removed": []}
+    assert outputs.fresh(known, store.project, store.root) is None
+    shutil.rmtree(store.project / "nothing", ignore_errors=True)
+    assert outputs.fresh(known, store.project, store.root) == {"files": [], "removed": ["nothing"]}
+    follow(store).loop_begins()
+    os.unlink(store.project / "older.csv")
+    assert outputs.fresh(known, store.project, store.root) is None, "deleted by the loop, not before it"
+
+
+# -- bringing back -------------------------------------------------------------------------------------------------------
+
+
+def test_rows_after_the_checkpoint_are_cut_and_an_emptied_file_continues(store: Store) -> None:
+    path = store.project / "log.csv"
+    path.write_text("epoch,loss\n0,1\n")
+    noted = rows(follow(store), store)
+    with open(path, "a") as more:
+        more.write("1,0.5\n")
+    plans = survey(store, noted)
+    assert plans["log.csv"].what == aside.CUT
+    live = []
+
+    def before_loop() -> None:
+        live.append(open(path, "w"))  # noqa: SIM115
+        live[0].write("epoch,loss\n")
+
+    inode = path.stat().st_ino
+    assert resume(store, plans, before_loop) == []
+    live[0].write("1,0.25\n")
+    live[0].close()
+    assert path.read_text() == "epoch,loss\n0,1\n1,0.25\n"
+    assert path.stat().st_ino == inode
+    assert (store.root / "aside" / "00000").read_text() == "epoch,loss\n0,1\n1,0.5\n", "what was there is kept"
+
+
+def test_an_appending_handle_of_the_code_before_the_loop(store: Store) -> None:
+    path = store.project / "log.txt"
+    path.write_text("begin\nstep 0\n")
+    noted = rows(follow(store), store)
+    path.write_text("begin\nstep 0\nstep 1\n")
+    live = []
+
+    def before_loop() -> None:
+        live.append(open(path, "a"))  # noqa: SIM115
+        live[0].write("begin\n")  # stays in the buffer: it must not come out later
+
+    resume(store, survey(store, noted), before_loop)
+    live[0].write("step 1\n")
+    live[0].close()
+    assert path.read_text() == "begin\nstep 0\nstep 1\n"
+
+
+def test_a_file_written_anew_gets_its_content_back(store: Store) -> None:
+    path = store.project / "best.json"
+    path.write_text("at the checkpoint")
+    noted = rows(follow(store), store)
+    path.write_text("later, and longer than it was")
+    plans = survey(store, noted)
+    assert plans["best.json"].what == aside.PUT_BACK
+    resume(store, plans)
+    assert path.read_text() == "at the checkpoint"
+
+
+def test_a_deleted_file_is_made_again(store: Store) -> None:
+    path = store.project / "out" / "table.txt"
+    path.parent.mkdir()
+    path.write_text("rows")
+    noted = rows(follow(store), store)
+    shutil.rmtree(path.parent)
+    plans = survey(store, noted)
+    assert plans["out/table.txt"].what == aside.MADE
+    resume(store, plans)
+    assert path.read_text() == "rows"
+
+
+def test_the_code_before_the_loop_deletes_the_folder(store: Store) -> None:
+    path = store.project / "out" / "large.bin"
+    path.parent.mkdir()
+    content = os.urandom(outputs.SMALL_BYTES + 10)
+    path.write_bytes(content)
+    noted = rows(follow(store), store)
+    assert noted["out/large.bin"][3] is None
+    plans = survey(store, noted, removed=["out"])
+    assert plans["out/large.bin"].what == aside.SAME
+    assert plans["out/large.bin"].is_emptied()
+    resume(store, plans, lambda: shutil.rmtree(path.parent))
+    assert path.read_bytes() == content
+
+
+def test_a_large_file_written_anew_cannot_be_brought_back_and_stays(store: Store) -> None:
+    path = store.project / "last.pt"
+    path.write_bytes(os.urandom(outputs.SMALL_BYTES + 1))
+    noted = rows(follow(store), store)
+    now = os.urandom(outputs.SMALL_BYTES + 1)
+    path.write_bytes(now)
+    plans = survey(store, noted)
+    assert plans["last.pt"].what == aside.LOST
+    assert "not kept" in aside.in_words(plans["last.pt"])
+    resume(store, plans)
+    assert path.read_bytes() == now
+
+
+def test_an_equal_end_does_not_prove_a_large_file_that_was_written_anew(store: Store) -> None:
+    path, end = store.project / "best.bin", b"z" * outputs.TAIL_BYTES
+    with open(path, "wb") as file:
+        file.truncate(20 << 20)  # too large for its content to be kept
+        file.seek(0, os.SEEK_END)
+        file.write(b"old" + end)
+    noted = rows(follow(store), store)
+    size = path.stat().st_size
+    with open(path, "wb") as file:
+        file.write(b"another beginning")
+        file.seek(size - len(end))
+        file.write(end)
+    assert path.stat().st_size == size and noted["best.bin"][3] is None
+    assert survey(store, noted)["best.bin"].what == aside.LOST
+
+
+def test_a_large_file_that_grew_is_cut_by_its_tail(store: Store) -> None:
+    path = store.project / "big.log"
+    content = os.urandom(outputs.SMALL_BYTES + 100)
+    path.write_bytes(content)
+    noted = rows(follow(store), store)
+    with open(path, "ab") as file:
+        file.write(b"more")
+    assert survey(store, noted)["big.log"].what == aside.CUT
+    resume(store, survey(store, noted))
+    assert path.read_bytes() == content
+
+
+def test_what_was_begun_after_the_checkpoint_begins_anew(store: Store) -> None:
+    (store.project / "new.csv").write_text("rows of the attempt that was killed")
+    (store.project / "shared.csv").write_text("older\nrows of the attempt that was killed")
+    plans = survey(store, {}, later=[["new.csv", "a", None], ["shared.csv", "a", 6], ["never.csv", "w", None]])
+    assert {path: plan.what for path, plan in plans.items()} == {"new.csv": aside.BEGUN, "shared.csv": aside.CUT}
+    resume(store, plans)
+    assert not (store.project / "new.csv").exists()
+    assert (store.project / "shared.csv").read_text() == "older\n"
+    assert (store.root / "aside" / "00000").read_text() == "rows of the attempt that was killed"
+
+
+def test_somebody_elses_change_is_left_alone(store: Store) -> None:
+    path = store.project / "results.csv"
+    path.write_text("mine\n")
+    noted = rows(follow(store), store)
+    path.write_text("mine\nof another run, later\n")
+    plans = survey(store, noted, ended=time.time() - 3600)
+    assert plans["results.csv"].what == aside.LEFT
+    resume(store, plans)
+    assert path.read_text() == "mine\nof another run, later\n"
+
+
+def test_each_process_brings_back_its_own(store: Store) -> None:
+    for name in ("mine", "theirs"):
+        (store.project / name).write_text("1")
+    noted = rows(follow(store), store)
+    for name in ("mine", "theirs"):
+        (store.project / name).write_text("1 and more")
+    plans = survey(store, {path: [*row, str(int(path == "theirs"))] for path, row in noted.items()})
+    files = aside.set_aside(store, list(plans.values()), store.root / "aside")
+    aside.bring_back(store.root / "aside", files, "0")
+    assert [(store.project / name).read_text() for name in ("mine", "theirs")] == ["1", "1 and more"]
+
+
+def test_reading_a_file_from_the_future_is_said(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = store.project / "ckpt.txt"
+    path.write_text("of the attempt that was killed")
+    monkeypatch.setattr(firsts, "opened", {})  # the resumed program is another process
+    plans = survey(store, {}, later=[["ckpt.txt", "w", None]])
+    said = resume(store, plans, lambda: path.read_text())
+    assert len(said) == 1
+    assert "ckpt.txt" in said[0]
+
+
+def test_setting_aside_changes_nothing(store: Store) -> None:
+    path = store.project / "log.csv"
+    path.write_text("1\n")
+    noted = rows(follow(store), store)
+    with open(path, "a") as more:
+        more.write("2\n")
+    before = path.stat()
+    aside.set_aside(store, list(survey(store, noted).values()), store.root / "aside")
+    assert (path.read_text(), path.stat().st_mtime_ns) == ("1\n2\n", before.st_mtime_ns)
+
+
+@pytest.mark.torch
+def test_torch_save_is_seen(store: Store) -> None:
+    import torch
+
+    followed = follow(store)
+    followed.loop_begins()
+    torch.save({"a": torch.zeros(3)}, store.project / "net.pt")
+    followed.loop_begins()  # watching twice is watching once
+    noted = rows(followed, store)
+    assert noted["net.pt"][1] == (store.project / "net.pt").stat().st_size
