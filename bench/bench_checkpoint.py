@@ -37,6 +37,7 @@ LOADS: dict[str, dict[str, Any]] = {
     "adam": {"turn": [NOTHING, SAVE, NOTHING, ASYNC, NOTHING, REARVIEW], "times": 7 if LONG else 3, "window_s": 4.0, "copies": True},
     "finetune": {"turn": [NOTHING, SAVE, NOTHING, REARVIEW], "times": 15 if LONG else 5, "window_s": 2.0},
     "small": {"turn": [NOTHING, SAVE, NOTHING, REARVIEW], "times": 25 if LONG else 9, "window_s": 1.0},
+    "flat": {"turn": [NOTHING, SAVE, NOTHING, REARVIEW], "times": 25 if LONG else 9, "window_s": 1.0},
 }
 LIMITS = {
     "adam.stall_to_memcpy.median": 1.2,
@@ -44,6 +45,7 @@ LIMITS = {
     "finetune.lost_to_save.ratio": 0.05,
     "finetune.stored_to_needed": 1.1,
     "small.lost_to_save.ratio": 0.5,
+    "flat.lost_to_save.ratio": 0.5,
     "streams.bytes": 50_000,
     "streams.take_ms.median": 0.5,
     "memory.above_copy_mb": SPARE_BYTES / MB,
@@ -230,6 +232,7 @@ SECTIONS: dict[str, list[Callable[[str, Path], dict[str, Any]]]] = {
     "adam": [load_figures],
     "finetune": [load_figures, lambda _, folder: stored(folder)],
     "small": [load_figures],
+    "flat": [load_figures],
     "memory": [lambda _, folder: memory(folder)],
 }
 

@@ -81,7 +81,27 @@ def small() -> Load:
     return Load(net, torch.optim.SGD(net.parameters(), lr=1e-4), torch.randn(64, 160))
 
 
-LOADS = {"adam": adam, "finetune": finetune, "small": small}
+class Matrices(nn.Module):
+    """Matrices in one list, each applied to what the one before gave."""
+
+    def __init__(self, width: int, count: int) -> None:
+        super().__init__()
+        self.matrices = nn.ParameterList(nn.init.orthogonal_(torch.empty(width, width)) for _ in range(count))
+
+    def forward(self, data: torch.Tensor) -> torch.Tensor:
+        """The product."""
+        for matrix in self.matrices:
+            data = data @ matrix
+        return data
+
+
+def flat() -> Load:
+    """The same tensors without a layer around each."""
+    net = Matrices(160, 1000)
+    return Load(net, torch.optim.SGD(net.parameters(), lr=1e-4), torch.randn(64, 160))
+
+
+LOADS = {"adam": adam, "finetune": finetune, "small": small, "flat": flat}
 
 
 def train(rv: Any, load: Load, windows: int, steps: int) -> None:
