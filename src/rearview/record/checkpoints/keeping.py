@@ -218,7 +218,12 @@ class Keeping:
             missing=missing,
             unlike=[[one.where, one.type_name, one.why] for one in captured.unlike],
             pickled=list(captured.pickled),
-            stats={"compute_s": boundary.compute_s, "nodes": len(captured.tree.nodes), "outside": boundary.outside},
+            stats={
+                "compute_s": boundary.compute_s,
+                "nodes": len(captured.tree.nodes),
+                "outside": boundary.outside,
+                "function": boundary.function,
+            },
             rank=recorder.rank or 0,
             world=recorder.world or 1,
             complete=not missing,
