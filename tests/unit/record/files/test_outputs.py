@@ -123,6 +123,20 @@ def test_an_unchanged_file_keeps_its_row_and_its_content(store: Store) -> None:
     assert first[3] is not None
 
 
+def test_what_the_program_had_deleted_is_not_made_again(store: Store) -> None:
+    """Programs keep their newest few files and delete the others."""
+    followed = follow(store)
+    (store.project / "old").mkdir()
+    for name in ("e0.pt", "e1.pt", "old/e0.pt"):
+        (store.project / name).write_text(name)
+    assert set(rows(followed, store)) == {"e0.pt", "e1.pt", "old/e0.pt"}
+    os.remove(store.project / "e0.pt")
+    shutil.rmtree(store.project / "old")
+    noted = rows(followed, store)
+    assert set(noted) == {"e1.pt"}
+    assert set(survey(store, noted, later=[["e0.pt", "w", None], ["old/e0.pt", "w", None]])) == {"e1.pt"}
+
+
 def test_what_is_not_the_runs_own_is_left_out(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     elsewhere = tmp_path / "home" / ".cache"
