@@ -223,6 +223,19 @@ def test_rows_after_the_checkpoint_are_cut_and_an_emptied_file_continues(store: 
     assert (store.root / "aside" / "00000").read_text() == "epoch,loss\n0,1\n1,0.5\n", "what was there is kept"
 
 
+def test_a_file_that_is_opened_under_another_name_is_said(store: Store) -> None:
+    """A folder named by the time: the code before the loop opens another file, and rows would go there in silence."""
+    followed = follow(store)
+    with open(store.project / "at-1.csv", "w") as file:
+        followed.loop_begins()
+        file.write("1\n")
+        noted = rows(followed, store)
+    with open(store.project / "at-2.csv", "w"):
+        said = resume(store, survey(store, noted))
+    assert len(said) == 1
+    assert said[0].startswith("at-1.csv was open at the checkpoint and is not now")
+
+
 def test_an_appending_handle_of_the_code_before_the_loop(store: Store) -> None:
     path = store.project / "log.txt"
     path.write_text("begin\nstep 0\n")
