@@ -26,6 +26,7 @@ from rearview.record.reserve import Reserve
 from rearview.record.say import say
 from rearview.state import positions, streams
 from rearview.state.capture import Captured, capture
+from rearview.state.places import root_text
 from rearview.state.take.hooks import Hooks
 from rearview.store.manifests import Manifest
 
@@ -237,7 +238,7 @@ class Keeping:
             return
         for key, size in captured.sizes().items():
             if key[0] != "given" and size >= _LARGE:
-                name = ".".join(str(part) for part in key[1:])
+                name = root_text(key)
                 self._say_once(f"{name} is kept with each checkpoint: {size / 1e9:.1f} GB", about=f"size of {name}")
 
     # -- afterwards ------------------------------------------------------------------------------------------------------
