@@ -169,7 +169,10 @@ def _near(key: str, known: list[str]) -> str:
 
 def _misfit(setting: Setting, shown: object, where: str) -> ConfigError:
     kinds = {"int": "a whole number above 0", "float": "a number above 0", "bool": "true or false", "list of text": "a list of text"}
-    kinds |= {"keep": "everything, peak-and-end, every:N, newest:K or budget:SIZE (10GB)", "peak": "max:NAME or min:NAME"}
+    kinds |= {
+        "keep": "everything, peak-and-end (or peak-and-end:max:NAME), every:N, newest:K or budget:SIZE (10GB)",
+        "peak": "max:NAME or min:NAME",
+    }
     if setting.zero:
         kinds["int"] = "a whole number, 0 or more"
     wanted = " or ".join(setting.choices) or kinds.get(setting.name) or kinds.get(setting.type_name, setting.type_name)
@@ -177,7 +180,10 @@ def _misfit(setting: Setting, shown: object, where: str) -> ConfigError:
 
 
 _FORMS = {
-    "keep": re.compile(r"(everything|peak-and-end|every:[1-9]\d*|newest:[1-9]\d*|budget:\d+(\.\d+)?\s*([kMGT]i?B?|B)?)(\s*,\s*(?=\S)|$)"),
+    "keep": re.compile(
+        r"(everything|peak-and-end(:(max|min):[^\s,][^,]*)?|every:[1-9]\d*|newest:[1-9]\d*|budget:\d+(\.\d+)?\s*([kMGT]i?B?|B)?)"
+        r"(\s*,\s*(?=\S)|$)"
+    ),
     "peak": re.compile(r"((max|min):\S.*)?$"),
 }
 """How the text of a setting looks; `keep` may have several, separated by commas."""

@@ -22,7 +22,7 @@ EXAMPLES: dict[str, tuple[str, Any, str, Any, str, Any]] = {
     "eps": ("0.1", 0.1, "0.5", 0.5, "0", "-1"),
     "every": ("1", 1, "0", 0, "-1", "1.5"),
     "risk": ("60", 60.0, "5", 5.0, "soon", "0"),
-    "keep": ("newest:3", "newest:3", '"peak-and-end"', "peak-and-end", "most", "3"),
+    "keep": ("newest:3, every:2", "newest:3, every:2", '"peak-and-end:max:acc"', "peak-and-end:max:acc", "peak-and-end:acc", "3"),
     "peak": ("max:acc", "max:acc", '"min:loss"', "min:loss", "acc", "1"),
     "volatile": ("t0, speed", ("t0", "speed"), '["t0"]', ("t0",), "", '"t0"'),
     "query_timeout": ("2.5", 2.5, "3", 3.0, "soon", "-1"),

@@ -102,7 +102,7 @@ def page(found: Retention, plan: GcPlan, done: GcDone | None, view: screen.Scree
     kept = f"{text.count(stay, 'checkpoint')} stay{'s' * (stay == 1)}"
     promised = sum(verdict.frees_bytes for _, verdict in dropped)
     free = plan.bytes_free if done is None else done.bytes_freed
-    waits = free < promised and bool(plan.kept or (done and done.kept))
+    waits = free < promised and text.size(free) != text.size(promised) and bool(plan.kept or (done and done.kept))
     less = f" of {text.size(promised)}; the rest comes free with a later gc, see below" if waits else ""
     if done is None:
         lines.append(f"would free {text.size(free)}{less}; {kept}; nothing was removed (--dry-run)")

@@ -14,6 +14,7 @@ from types import FunctionType
 from rearview.state.buffers import LiveBuffer
 from rearview.state.places import Places
 from rearview.state.take import arrays, classes, functions, modules, objects, overlaps, plain, tensors
+from rearview.state.take.hooks import Hooks
 from rearview.state.take.walk import Adapter, Missing, Omit, Uncapturable, Walk
 from rearview.state.tree import MADE, NONE, RootKey, Tree
 
@@ -47,18 +48,22 @@ class Captured:
         return {key: by_node.pop(number, 0) for key, number in self.tree.roots.items()}
 
 
-def capture(roots: Mapping[RootKey, object], *, adapters: Sequence[Adapter] = (), omit: Omit | None = None) -> Captured:
-    """Take the state of everything that the roots reach. `omit` leaves out what it says yes to (for tests)."""
+def capture(roots: Mapping[RootKey, object], *, adapters: Sequence[Adapter] = (), omit: Omit | None = None, hooks: Hooks | None = None
+) -> Captured:  # fmt: skip
+    """Take the state of everything that the roots reach. `omit` leaves out what it says yes to (for tests); `hooks` names changed ones."""
     collecting = gc.isenabled()
     gc.disable()  # thousands of small objects are made: no reason to look through all others
     try:
         with tensors.quiet():
             walk = Walk(FAMILIES, adapters, omit)
+            walk.hooked = None if hooks is None else []
             objects.take_names(walk)
             for key, value in roots.items():
                 made = key[0] == MADE and type(value) is FunctionType
                 walk.root(key, value, functions.take_made if made else None)
             overlaps.merge(walk)
+            if hooks is not None:
+                hooks.look(walk)
     finally:
         if collecting:
             gc.enable()

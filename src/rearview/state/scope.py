@@ -22,7 +22,7 @@ from rearview.state.take.classes import has_a_name, is_data
 from rearview.state.take.objects import found
 from rearview.state.take.owners import installed
 from rearview.state.take.walk import identity
-from rearview.state.tree import RootKey
+from rearview.state.tree import OUTER, RootKey
 
 OURS = __name__.partition(".")[0]
 _NOTEBOOK = frozenset("In Out get_ipython exit quit open _dh _ih _oh _ __ ___ _i _ii _iii _exit_code".split())
@@ -38,18 +38,24 @@ Modules = Sequence[tuple[str, types.ModuleType]]
 
 
 def roots_of(
-    frames: Sequence[types.FrameType], given: Mapping[str, object], project: Path, modules: Modules | None = None
-) -> dict[RootKey, object]:  # fmt: skip
+    frames: Sequence[types.FrameType],
+    given: Mapping[str, object],
+    project: Path,
+    modules: Modules | None = None,
+    around: Sequence[types.FrameType] = (),
+) -> dict[RootKey, object]:
     """The roots of a state, by name: what was given, the frames from the outside inwards, then modules and classes of the project.
 
-    `modules`: those of the project, where they are known: looking for them takes longer than all the rest.
+    `modules`: those of the project, where they are known: looking for them takes longer than all the rest. `around`: functions that
+    called the first of the frames, from the inside outwards, where their variables belong to the state too.
     """
     roots: dict[RootKey, object] = {("given", name): value for name, value in given.items()}
-    for depth, frame in enumerate(frames):
-        if not variables.is_module(frame):
-            for name, value in variables.variables(frame).items():
-                if not has_a_name(value) and not is_only_shown(frame, name):
-                    roots["local", depth, name] = value
+    for kind, those in (("local", frames), (OUTER, around)):
+        for depth, frame in enumerate(those):
+            if not variables.is_module(frame):
+                for name, value in variables.variables(frame).items():
+                    if not has_a_name(value) and not is_only_shown(frame, name):
+                        roots[kind, depth, name] = value
     for name, module in project_modules(project) if modules is None else modules:
         _take_module(roots, name, module)
     for frame in frames:
@@ -59,12 +65,13 @@ def roots_of(
     return roots
 
 
-def bind(frames: Sequence[types.FrameType], values: Mapping[RootKey, object]) -> None:
+def bind(frames: Sequence[types.FrameType], values: Mapping[RootKey, object], around: Sequence[types.FrameType] = ()) -> None:
     """Give variables the objects that a restored state has for them."""
-    by_frame: dict[int, dict[str, object]] = {}
+    running = {"local": frames, OUTER: around}
+    by_frame: dict[tuple[str, int], dict[str, object]] = {}
     for key, value in values.items():
-        if key[0] == "local" and isinstance(key[1], int) and key[1] < len(frames):
-            by_frame.setdefault(key[1], {})[str(key[2])] = value
+        if key[0] in running and isinstance(key[1], int):
+            by_frame.setdefault((str(key[0]), key[1]), {})[str(key[2])] = value
         elif key[0] == "global":
             bind_global(frames, str(key[1]), str(key[2]), value)
         elif key[0] == "class":
@@ -75,9 +82,9 @@ def bind(frames: Sequence[types.FrameType], values: Mapping[RootKey, object]) ->
             function = found(str(key[1]), str(key[2]))
             if isinstance(function, types.FunctionType):
                 _bind_function(function, str(key[3]), value)
-    for depth, bound in by_frame.items():
-        if not variables.is_module(frames[depth]):
-            variables.assign(frames[depth], bound)
+    for (kind, depth), bound in by_frame.items():
+        if depth < len(running[kind]) and not variables.is_module(running[kind][depth]):
+            variables.assign(running[kind][depth], bound)
 
 
 def assigned_by_functions(module: str, within: Container[str] | None = None) -> frozenset[str]:

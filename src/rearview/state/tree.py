@@ -21,11 +21,14 @@ from typing import Any
 from rearview.errors import Damaged, NewerFormat
 
 RootKey = tuple[str | int, ...]
-"""("given", name), ("local", depth, name), ("global", module, name), ("class", module, qualname, name), ("stream", name),
-("made", module, name) ..."""
+"""("given", name), ("local", depth, name), ("outer", distance, name), ("global", module, name), ("class", module, qualname, name),
+("stream", name), ("made", module, name) ..."""
 
 BESIDE = ("names", "process")
 """Kinds of roots that are no part of what makes two states equal: a statement may bring names and settings of its own."""
+
+OUTER = "outer"
+"""Roots for variables of functions around `checkpointing`: they hold what earlier loops gave."""
 
 MADE = "made"
 """Roots for functions and classes under their own names that are not the ones which had them when the loops began."""

@@ -117,6 +117,7 @@ def test_gc_says_why_less_came_free_and_counts_one() -> None:
     assert gc.page(found, replace(waits, bytes_free=3000), None, view(120))[-1] == (
         "would free 3.0 kB of 14.0 kB; the rest comes free with a later gc, see below; 0 checkpoints stay; nothing was removed (--dry-run)"
     )
+    assert gc.page(found, waits, GcDone(bytes_freed=13_990), view(120))[-1] == "freed 14.0 kB; 0 checkpoints stay", "no more to tell"
     kept = gc.page(retention(ONE), GcPlan(), GcDone(), view(120))
     assert kept[-1] == "freed 0 B; 1 checkpoint stays"
 

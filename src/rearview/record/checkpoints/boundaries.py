@@ -27,6 +27,8 @@ class Boundary:
     current: tuple[Node, int] | None = None
     """The iteration of the main loop."""
     compute_s: float = 0.0
+    function: str = ""
+    """The one that `checkpointing` stands in."""
     inexact: list[str] = field(default_factory=list)
     """What a position cannot bring back."""
 
@@ -39,7 +41,7 @@ def chain(node: Node) -> list[Node]:
     return nodes[::-1]
 
 
-def of(part: str, node: Node, followed: int, *, ending: int | None = None, compute_s: float = 0.0) -> Boundary:
+def of(part: str, node: Node, followed: int, *, ending: int | None = None, compute_s: float = 0.0, function: str = "") -> Boundary:
     """The boundary that a loop has come to; the innermost `followed` loops are inside `checkpointing`."""
     nodes = chain(node)
     main = nodes[len(nodes) - followed]
@@ -51,6 +53,7 @@ def of(part: str, node: Node, followed: int, *, ending: int | None = None, compu
         len(nodes) - 1 - followed,
         (main, main.iteration),
         compute_s,
+        function,
     )
 
 

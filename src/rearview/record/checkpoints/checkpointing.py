@@ -38,7 +38,8 @@ class Checkpointing:
 
     def __init__(self, recorder: Recorder, given: Mapping[str, object], frame: FrameType) -> None:
         self._recorder = recorder
-        self.scope = Scope(frame, given, recorder.project, recorder.covered)
+        inside = loops.here(recorder, recorder.root) is not recorder.root
+        self.scope = Scope(frame, given, recorder.project, recorder.covered, follows=inside or recorder.covered is not None)
         self._outside: loops.Guard | None = None
         self._keeping: Keeping | None = None
         """None inside another `checkpointing`, or when there are to be no checkpoints: it only marks the place."""

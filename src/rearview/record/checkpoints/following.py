@@ -167,7 +167,8 @@ class Following:
     def _take(self, part: str, levels: list[Level], ending: int | None = None, *, second: bool = False) -> bool:
         began = time.perf_counter()
         try:
-            boundary = boundaries.of(part, levels[-1].node, len(levels), ending=ending, compute_s=self._running_s())
+            function = self._scope.frame.f_code.co_qualname
+            boundary = boundaries.of(part, levels[-1].node, len(levels), ending=ending, compute_s=self._running_s(), function=function)
             roots = self._scope.roots()
             for depth, level in enumerate(levels):
                 if part != boundaries.BLOCK or depth < len(levels) - 1:  # a block is at its end

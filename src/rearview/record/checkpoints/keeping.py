@@ -26,6 +26,8 @@ from rearview.record.reserve import Reserve
 from rearview.record.say import say
 from rearview.state import positions, streams
 from rearview.state.capture import Captured, capture
+from rearview.state.places import root_text
+from rearview.state.take.hooks import Hooks
 from rearview.store.manifests import Manifest
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ class Keeping:
         self._accounted: dict[str, dict[str, float]] = {}
         """Of each block, what was measured when it was last told."""
         self._told_environment = False
+        self._hooks = Hooks()
         self._timing: Timing | None = None
         self._timed: Node | None = None
         self._blocks = 0
@@ -100,6 +103,7 @@ class Keeping:
     def main_begins(self, scope: Scope, period: AdaptivePeriod) -> None:
         """The main loop is about to begin: what is there now says how large a checkpoint will be, at the least."""
         self.outputs.loop_begins()
+        self._hooks.loop_begins()
         if not self._told_environment:  # a run that is killed never comes to its end, where this is told as well
             self._told_environment = True
             self.recorder.fact("environment", **environment.at_end())
@@ -113,7 +117,7 @@ class Keeping:
         self._expect(scope, period)
 
     def _expect(self, scope: Scope, period: AdaptivePeriod) -> None:
-        captured = capture(scope.roots(), adapters=[positions.Iterators()])
+        captured = capture(scope.roots(), adapters=[positions.Iterators()], hooks=self._hooks)
         size = sum(buffer.nbytes for buffer in captured.buffers)
         period.expect(size, staging.copy_speed(size) / _PASSES)
         self.materializer.prepare(size)
@@ -183,7 +187,7 @@ class Keeping:
             self.number += 1
         roots["stream", "global"] = streams.take()
         iterators = positions.Iterators()
-        captured = capture(roots, adapters=[iterators])
+        captured = capture(roots, adapters=[iterators], hooks=self._hooks)
         boundary.inexact.extend(iterators.inexact)
         marks, metrics = self.outputs.at_boundary(), self._thinning.metrics()
         manifest = self._manifest(boundary, captured)
@@ -218,7 +222,12 @@ class Keeping:
             missing=missing,
             unlike=[[one.where, one.type_name, one.why] for one in captured.unlike],
             pickled=list(captured.pickled),
-            stats={"compute_s": boundary.compute_s, "nodes": len(captured.tree.nodes), "outside": boundary.outside},
+            stats={
+                "compute_s": boundary.compute_s,
+                "nodes": len(captured.tree.nodes),
+                "outside": boundary.outside,
+                "function": boundary.function,
+            },
             rank=recorder.rank or 0,
             world=recorder.world or 1,
             complete=not missing,
@@ -229,7 +238,7 @@ class Keeping:
             return
         for key, size in captured.sizes().items():
             if key[0] != "given" and size >= _LARGE:
-                name = ".".join(str(part) for part in key[1:])
+                name = root_text(key)
                 self._say_once(f"{name} is kept with each checkpoint: {size / 1e9:.1f} GB", about=f"size of {name}")
 
     # -- afterwards ------------------------------------------------------------------------------------------------------
@@ -274,6 +283,7 @@ class Keeping:
 
     def account(self, block: str, period: AdaptivePeriod) -> None:
         """What the checkpoints of a block have cost so far, for `rearview show`. One that is still being written is added by `finish`."""
+        self._hooks.loop_ended()
         self._note_timing()
         self._account_results()
         measured = period.to_plain()

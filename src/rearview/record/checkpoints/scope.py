@@ -36,8 +36,12 @@ def caller() -> FrameType:
 class Scope:
     """What a `checkpointing` covers: its caller's frame, what was named, the project around it."""
 
-    def __init__(self, frame: FrameType, given: Mapping[str, object], project: Path, before: remade.Began | None = None) -> None:
+    def __init__(
+        self, frame: FrameType, given: Mapping[str, object], project: Path, before: remade.Began | None = None, *, follows: bool = False
+    ) -> None:
         self.frame = frame
+        self.follows = follows
+        """Loops have been gone through before, or are around it: variables of the functions that called hold what these gave."""
         self.project = project
         self._given = dict(given)
         here = variables.variables(frame)
@@ -66,14 +70,22 @@ class Scope:
     def codes(self) -> list[CodeType]:
         """The code that is running: of these frames, and of the project's modules that led to them."""
         frames = self.frames()
-        outer = frames[0].f_back
+        return [frame.f_code for frame in (*frames, *self._callers(frames[0]))]
+
+    def _callers(self, frame: FrameType) -> list[FrameType]:
+        """What of the project led to a frame, from the inside outwards."""
         names = {name for name, _ in scope.project_modules(self.project)}
-        found = [frame.f_code for frame in frames]
+        found = []
+        outer = frame.f_back
         while outer is not None:
             if outer.f_globals.get("__name__") in names and not outer.f_code.co_filename.startswith(firsts.OURS):
-                found.append(outer.f_code)
+                found.append(outer)
             outer = outer.f_back
         return found
+
+    def around(self) -> list[FrameType]:
+        """The functions around `checkpointing` whose variables are part of the state."""
+        return self._callers(self.frame) if self.follows else []
 
     def begin(self) -> None:
         """The loops begin, or a state is about to be put back: functions made from now on are none that the code before makes again."""
@@ -94,7 +106,7 @@ class Scope:
         modules = list(scope.project_modules(self.project))
         meanings: Roots = dict(bindings.take(frames, self.project, modules))
         made: Roots = {} if self._began is None else dict(self._began.since(modules, self.codes))  # first: others refer to them
-        state: Roots = dict(scope.roots_of(frames, self.given(), self.project, modules))
+        state: Roots = dict(scope.roots_of(frames, self.given(), self.project, modules, self.around()))
         if self._caches is not None:
             state.update(self._caches.roots(modules))
         if not variables.CAN_UNBIND:
@@ -109,7 +121,7 @@ class Scope:
     def bind(self, values: Mapping[tuple[Any, ...], object]) -> None:
         """Give variables the objects that a restored state has for them."""
         frames = self.frames()
-        scope.bind(frames, values)
+        scope.bind(frames, values, self.around())
         remade.bind(frames, values)
 
     def check(self, recorded: Collection[tuple[Any, ...]], beside: Beside) -> list[str]:

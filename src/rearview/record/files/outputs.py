@@ -96,9 +96,12 @@ class Outputs:
         open_now = handles.descriptors_of(self._by_real_name)
         self._flush(open_now)
         bytes_left, files_left = _READ_AT_BOUNDARY, _FILES_AT_BOUNDARY
+        gone = tuple(path for path, serial in list(written.removed.items()) if serial >= since)
+        below = tuple(os.path.join(path, "") for path in gone)
         for path in paths:
             known = written.files.get(path)
-            if known is None or (path in self._marks and known.serial < since and path not in open_now and path not in self._open_before):
+            touched = known is not None and (known.serial >= since or path in gone or path.startswith(below))
+            if known is None or (path in self._marks and not touched and path not in open_now and path not in self._open_before):
                 continue
             mark = self._mark(path, known, open_now.get(path)) if self._counts(path, inside) else None
             small = mark is not None and path not in open_now and mark.length <= min(TINY_BYTES, bytes_left) and files_left > 0

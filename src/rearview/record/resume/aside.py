@@ -246,6 +246,11 @@ def bring_back(aside: Path, files: Sequence[dict[str, Any]], process: str | None
                 _go_on_at(plan, fds, [ref() for fd in fds for ref in objects_on.get(fd, ())])
             except OSError as problem:
                 said.append(f"{plan.path} could not be brought back to its content at the checkpoint: {problem.strerror}")
+            if plan.before_loop and plan.position is not None and not fds:
+                said.append(
+                    f"{plan.path} was open at the checkpoint and is not now: the code before the loop opened another file (a name with "
+                    "the time in it?), and what is written goes there"
+                )
             if plan.what == BEGUN and firsts.opened.get(path) == "r":
                 said.append(f"{plan.path} was read before the loop, but the run wrote it only later: what was read is from the future")
         settle(aside, process)

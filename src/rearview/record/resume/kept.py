@@ -27,6 +27,7 @@ NOW, ITERATION = ("stream", "global"), ("stream", "iteration")
 
 
 _LOOKED_AT = 100
+"""States at most between an iteration and the end of the one before."""
 
 
 class Held:
@@ -45,6 +46,7 @@ class Held:
     def put_back(self, scope: Scope) -> dict[Any, object]:
         """The state, in place, but for the random streams: they come last."""
         frames = scope.frames()
+        scope.follows = scope.follows or any(key[0] == trees.OUTER for key in self._tree.roots)
         beside = self._beside()
         left = scope.check(self._tree.roots, beside)
         values = self.restore(scope.roots(), scope.codes(), len(frames), without=(trees.MADE,) if scope.edited else ())
@@ -122,19 +124,21 @@ def before(store: Store, manifest: Manifest, depth: int) -> Manifest | None:
     `depth` is that of the main loop in the path. None if there is none, or nothing of it is left.
     """
     name, occurrence, iteration = manifest.path[depth][:3]
-    return _earlier(store, manifest, depth, lambda place: place == [name, occurrence, iteration - 1])
+    return _earlier(store, manifest, depth, lambda place: place == [name, occurrence, iteration - 1], _LOOKED_AT)
 
 
 def last_of(store: Store, manifest: Manifest, depth: int, name: str, occurrence: int) -> Manifest | None:
-    """The last checkpoint of a loop that had ended before another one began: what ran between the two saw about that state."""
+    """The last checkpoint of a loop that had ended before another one began."""
     return _earlier(store, manifest, depth, lambda place: place[:2] == [name, occurrence])
 
 
-def _earlier(store: Store, manifest: Manifest, depth: int, fits: Callable[[list[Any]], bool]) -> Manifest | None:
+def _earlier(
+    store: Store, manifest: Manifest, depth: int, fits: Callable[[list[Any]], bool], at_most: int | None = None
+) -> Manifest | None:
     around = [level[:3] for level in manifest.path[:depth]]
     names = [one for one in manifests.list_of(store, manifest.run) if one.process == manifest.process and one.part == boundaries.ITERATION]
     earlier = sorted((one for one in names if one.order < manifest.name.order), key=lambda one: one.order, reverse=True)
-    for one in earlier[:_LOOKED_AT]:
+    for one in earlier[:at_most]:
         if manifests.has(store, one, manifests.THINNED):
             continue
         try:

@@ -48,7 +48,7 @@ class Reach:
         self._sources: dict[int, Any] = {}
         self._said: set[str] = set()
         self._gone_through: list[Node] = []
-        """Loops outside `checkpointing` that had ended: they are run again, and nothing in them is recorded again."""
+        """Loops that had ended and of which a state is not enough: they are run again, and nothing in them is recorded again."""
         self._began = time.perf_counter()
 
     # -- the guard of loops -----------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class Reach:
             return
         depth = _depth(node) - 1
         path = self.manifest.path
-        if within is None and self._is_gone_through(node):
+        if self._is_gone_through(node):
             loop.go_to(0, iter(source))
             return
         on_the_way = depth < len(path) and [node.name, node.occurrence] == path[depth][:2] and self._around(node, depth)
@@ -139,14 +139,38 @@ class Reach:
                 f"{self.manifest.path[min(depth, len(self.manifest.path) - 1)][0]!r}; resume from the beginning, or with --current-code"
             )
         if within is None:  # nothing of it was kept, and what comes next needs what it does
-            self._gone_through.append(node)
-            loop.go_to(0, iter(source))
+            self._go_through(loop, node, 0, iter(source))
+            return
+        if depth == int(self.manifest.stats.get("outside", 0)):
+            self._end_of_main(loop, node, source, depth, within)
             return
         loop.go_to(0, iter(()))
-        if depth == len(self.manifest.path) - 1:  # what comes next finds variables that the loop assigned
-            ended_with = self._open(lambda: last_of(self._store, self.manifest, depth, node.name, node.occurrence))
-            if ended_with is None or not self._put_back_quietly(ended_with, within):
-                self._put_back_quietly(self._kept, within)  # it may need what is made between the two
+        self._put_back_quietly(self._kept, within)  # what comes next finds variables that the loop assigned
+
+    def _go_through(self, loop: LoopIterator, node: Node, iteration: int, items: Iterator[Any]) -> None:
+        """Run a loop from an iteration on."""
+        self._gone_through.append(node)
+        loop.go_to(iteration, items)
+
+    def _end_of_main(self, loop: LoopIterator, node: Node, source: Any, depth: int, within: Checkpointing) -> None:
+        """A main loop that had ended is at its end: it is run from its last state on to where it was left, mostly nothing.
+
+        What it leaves by `return` or an exception, and what comes next draws, is then what it was.
+        """
+        last = self._open(lambda: last_of(self._store, self.manifest, depth, node.name, node.occurrence))
+        if last is not None and self._put_back_quietly(last, within):
+            position = last.position(depth)
+            iteration = last.manifest.path[depth][2] + 1
+            is_over = last.manifest.ending == "break"
+            if not is_over:
+                self._bring_on(loop, iteration, position.get("beside", ()))
+            self._go_through(loop, node, iteration, iter(()) if is_over else positions.put_back(source, position))
+            last.put_streams_back()
+        elif self.manifest.stats.get("function") in (None, "", within.scope.frame.f_code.co_qualname):  # it has its variables
+            loop.go_to(0, iter(()))
+            self._put_back_quietly(self._kept, within)
+        else:
+            self._go_through(loop, node, 0, iter(source))
 
     def _go_on_in(self, loop: LoopIterator, node: Node, source: Any, depth: int, within: Checkpointing | None) -> None:
         """A loop around the place: it yields again what it was at."""

@@ -28,7 +28,7 @@ _COUNTS = frozenset(("int", "bigint", "true", "false", "none"))
 ANYTHING = "*"
 """Among what a statement reads: that cannot be told."""
 _GENERATOR = re.compile(r"(^|_)(rng|rngs|gen|generator|random|seed)([_\d]|$)", re.IGNORECASE)
-_VARIABLES = ("local/", "global/", "class/")
+_VARIABLES = ("local/", "outer/", "global/", "class/")
 _GIVEN = "given/"
 _INSIDE = re.compile(r"[.\[]")
 _WORDS = re.compile(r"[^\W\d]\w*")

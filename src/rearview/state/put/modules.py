@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from types import BuiltinFunctionType
 from typing import Any
 
+from rearview.state.take.attributes import DICT_OF
 from rearview.state.take.modules import OPTIMIZER_HOOKS
 from rearview.state.take.tensors import loaded
 
 
 def begin(kind: Any) -> Any:
     """An object of a class that is its attributes, before it has any."""
-    fresh = object.__new__(kind)
+    fresh = _maker(kind)(kind)
     torch = loaded()
     if torch is not None and hasattr(torch, "nn") and issubclass(kind, torch.nn.Module):
         torch.nn.Module.__init__(fresh)
     return fresh
+
+
+def _maker(kind: Any) -> Any:
+    """What makes an object of a class without any of its own code: that of the nearest base written in C (`io` has such bases)."""
+    made_by = (DICT_OF(base).get("__new__") for base in kind.__mro__)
+    return next((maker for maker in made_by if isinstance(maker, BuiltinFunctionType)), object.__new__)
 
 
 def becomes(kind: Any, recorded: Any) -> bool:

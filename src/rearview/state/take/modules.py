@@ -1,6 +1,7 @@
 """Torch modules, optimizers and other classes of torch that are their attributes, whatever they say about being pickled.
 
-Hooks are left alone: they are functions of the program that belong to the live objects. `state_dict` is never called.
+Hooks are left alone: they are functions of the program that belong to the live objects (`hooks` names those that loops changed).
+`state_dict` is never called.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from rearview.state.take import hooks
 from rearview.state.take.attributes import attributes, plain_layout, take_attrs
 from rearview.state.take.tensors import loaded
 from rearview.state.take.walk import Taker, Uncapturable, Walk
@@ -32,6 +34,7 @@ _TAKE_OPTIMIZER = take_attrs(OPTIMIZER_HOOKS)
 
 def take_module(walk: Walk, value: Any) -> Node:
     """A module: parameters, buffers, submodules, flags and plain attributes."""
+    hooks.note(walk, value)
     return ("obj", (walk.slot(type(value)), *attributes(walk, value, _TAKE_MODULE)))
 
 
@@ -42,6 +45,7 @@ def take_compiled(walk: Walk, value: Any) -> Node:
 
 def take_optimizer(walk: Walk, value: Any) -> Node:
     """An optimizer: its groups, and what it keeps for each parameter."""
+    hooks.note(walk, value)
     return ("obj", (walk.slot(type(value)), *attributes(walk, value, _TAKE_OPTIMIZER)))
 
 

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from rearview.state.buffers import memory_at
-from rearview.state.take import histories
+from rearview.state.take import histories, hooks
 from rearview.state.take.attributes import take_attrs
 from rearview.state.take.walk import Missing, Taker, Uncapturable, Walk
 from rearview.state.tree import NONE, Node
@@ -130,6 +130,8 @@ def take_tensor(walk: Walk, tensor: Any) -> Node:
         _look_at_history(walk, tensor)
         if kind != NONE or flags & (CONJ | NEG):
             walk.differs(tensor, _COMPUTED)
+    if flags & REQUIRES_GRAD:
+        hooks.note(walk, tensor)
     held = NONE if grad is None else walk.slot(grad)
     return ("tensor", (kind, layout(walk, tensor), buffer, walk.slot(flags), held, attributes, walk.slot(tensor.storage_offset())))
 

@@ -123,6 +123,20 @@ def test_an_unchanged_file_keeps_its_row_and_its_content(store: Store) -> None:
     assert first[3] is not None
 
 
+def test_what_the_program_had_deleted_is_not_made_again(store: Store) -> None:
+    """Programs keep their newest few files and delete the others."""
+    followed = follow(store)
+    (store.project / "old").mkdir()
+    for name in ("e0.pt", "e1.pt", "old/e0.pt"):
+        (store.project / name).write_text(name)
+    assert set(rows(followed, store)) == {"e0.pt", "e1.pt", "old/e0.pt"}
+    os.remove(store.project / "e0.pt")
+    shutil.rmtree(store.project / "old")
+    noted = rows(followed, store)
+    assert set(noted) == {"e1.pt"}
+    assert set(survey(store, noted, later=[["e0.pt", "w", None], ["old/e0.pt", "w", None]])) == {"e1.pt"}
+
+
 def test_what_is_not_the_runs_own_is_left_out(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     elsewhere = tmp_path / "home" / ".cache"
@@ -207,6 +221,19 @@ def test_rows_after_the_checkpoint_are_cut_and_an_emptied_file_continues(store: 
     assert path.read_text() == "epoch,loss\n0,1\n1,0.25\n"
     assert path.stat().st_ino == inode
     assert (store.root / "aside" / "00000").read_text() == "epoch,loss\n0,1\n1,0.5\n", "what was there is kept"
+
+
+def test_a_file_that_is_opened_under_another_name_is_said(store: Store) -> None:
+    """A folder named by the time: the code before the loop opens another file, and rows would go there in silence."""
+    followed = follow(store)
+    with open(store.project / "at-1.csv", "w") as file:
+        followed.loop_begins()
+        file.write("1\n")
+        noted = rows(followed, store)
+    with open(store.project / "at-2.csv", "w"):
+        said = resume(store, survey(store, noted))
+    assert len(said) == 1
+    assert said[0].startswith("at-1.csv was open at the checkpoint and is not now")
 
 
 def test_an_appending_handle_of_the_code_before_the_loop(store: Store) -> None:
