@@ -18,10 +18,12 @@ from rearview.propagate.apart import apart
 from rearview.propagate.beside import left_behind
 from rearview.propagate.certain import reasons
 from rearview.propagate.choose import choose, not_yet, stale, wait_for
+from rearview.propagate.exchanged import exchanged, parameters_of
 from rearview.propagate.hidden import LeftOut
 from rearview.propagate.match import Matching
 from rearview.propagate.names import Names
 from rearview.propagate.needs import Finding, Needs
+from rearview.propagate.origins import otherwise_given
 from rearview.propagate.splice import Insertion, line_of, meaning, splice, text_of, whole
 from rearview.propagate.spots import Anchor, Nowhere, Spot, Spots
 from rearview.propagate.tree import File, Node
@@ -160,7 +162,11 @@ class _Placing:
         if late is not None:
             return late
         doubts = [*spot.doubts, *needs.doubts] if after is None else []
-        doubts += reasons(self._matching, spot, self._group) if after is None else []
+        if after is None:
+            doubts += reasons(self._matching, spot, self._group)
+            doubts += otherwise_given(self._matching, spot, self._group, self._read_as(needs))
+            functions = parameters_of(self._new.tree), parameters_of(self._old.tree)
+            doubts += exchanged([node.syntax for node in (*needs.temporaries, *self._group)], *functions, needs.renamed)
         behind = left_behind(self._matching, self._group, [*needs.module, *needs.temporaries]) if after is None else {}
         lost = [why for line, why in behind.items() if line < self._group[0].line]
         if lost and (spot.low < spot.high or not spot.block):
@@ -184,7 +190,8 @@ class _Placing:
 
     def _read_as(self, needs: Needs) -> list[tuple[str, str]]:
         """The variables that are read and do not travel: what they are called in the old version, and in the new one."""
-        return sorted((needs.renamed.get(name, name), name) for name in read([node.syntax for node in self._group]) - needs.names)
+        every = [node.syntax for node in (*needs.temporaries, *self._group)]
+        return sorted((needs.renamed.get(name, name), name) for name in read(every) - needs.names)
 
     def _behind(self, line: int) -> Spot | Nowhere:
         """The place behind the statement on a line of the old file."""

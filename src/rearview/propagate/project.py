@@ -16,6 +16,7 @@ from rearview.instrument.modules import Modules
 from rearview.instrument.pieces import begins, pieces_of
 from rearview.instrument.scopes import bound_by, of_own
 from rearview.propagate.carry import carry
+from rearview.propagate.exchanged import exchanged, parameters_in, together
 from rearview.propagate.place import Placed, Refused, propagate
 
 _MOST_FILES = 40
@@ -102,6 +103,7 @@ class _Placing:
             self._carried = []
             self._bring(file, placed)
             self._refuse_lost(file, placed)
+            placed = self._doubted(placed) if self._after is None else placed
             sites.append(_site(file, placed, self._carried))
         changed = {path: text for path, text in self._files.items() if self._old.get(path) != text}
         return Spread(changed, tuple(sites))
@@ -196,6 +198,12 @@ class _Placing:
         self._files[module] = found.text
         self._carried.append(f"def {name} (of {module})")
         return _inserted(found)
+
+    def _doubted(self, placed: Placed) -> Placed:
+        """With what is doubtful about helpers, of whichever module: one that takes other arguments there."""
+        new, old = (together(map(parameters_in, files.values())) for files in (self._new, self._old))
+        doubts = [one for one in exchanged(_inserted(placed), new, old, {}) if one not in placed.why]
+        return replace(placed, certain=False, why="; ".join([*([] if placed.certain else [placed.why]), *doubts])) if doubts else placed
 
     # -- attributes -------------------------------------------------------------------------------------------------------------
 
