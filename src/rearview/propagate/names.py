@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -174,6 +175,15 @@ class Names:
                     if binds:
                         defined[theirs] += alike
         return votes, defined
+
+
+def has_attribute(text: str, name: str) -> bool:
+    """Whether a text mentions an attribute of a name: not a mere variable. A string may name one, an indented assignment be a class's."""
+    word = re.escape(name)
+    return (
+        re.search(rf"\.\s*{word}\b|['\"][^'\"\n]*\b{word}\b|\b(?:def|class)\s+{word}\b|^[ \t]+{word}\s*[:=]", text, re.MULTILINE)
+        is not None
+    )
 
 
 def _label(statement: ast.AST) -> list[str]:

@@ -31,7 +31,7 @@ def otherwise_given(matching: Matching, spot: Spot, group: list[Node], names: It
             yield f"`{old_name}` is {'no ' if _code(new) else 'a '}function, class or module there ({old[-1].quoted})"
             continue
         last, other = mine.last(new), theirs.last(old)
-        if not _code(new) and not _same(matching, last, other):
+        if not _code(new) and not (_same(matching, last, other) and mine.again(last) == theirs.again(other)):
             where = f"in {other.quoted}" if other is not None else "elsewhere"
             yield f"`{old_name}` gets its value otherwise there, {where}"
 
@@ -43,7 +43,7 @@ class _Before:
         self._home = owner if owner.owner is None or isinstance(owner.syntax, ast.FunctionDef | ast.AsyncFunctionDef) else owner.function
         block = owner.blocks[field]
         self._place = block[index].line if index < len(block) else (block[-1].end + 1 if block else owner.end + 1)
-        self._around = {owner, *owner.above()}
+        self._around = [owner, *owner.above()]
 
     def makers(self, name: str) -> list[Node]:
         """The statements of the function, or else of one around it, that give a name its value."""
@@ -63,6 +63,10 @@ class _Before:
             one = one.owner
         return one
 
+    def again(self, node: Node | None) -> bool:
+        """Whether a statement runs each time that the place does: no loop is around the place alone."""
+        return node is not None and _loop(node) is next((one for one in self._around if one.kind in _LOOPS), None)
+
 
 def _code(makers: list[Node]) -> bool:
     return all(isinstance(one.syntax, _CODE) for one in makers)
@@ -72,14 +76,14 @@ def _same(matching: Matching, new: Node | None, old: Node | None) -> bool:
     """Whether two statements give a value at the same point, however they compute it."""
     if new is None or old is None:
         one = new or old
-        return one is None or not _in_loop(one)
+        return one is None or _loop(one) is None
     if matching.old_of.get(new) is old:
         return True
     if new in matching.old_of or old in matching.new_of or (new.kind == "AugAssign") != (old.kind == "AugAssign"):
         return False
     assert new.owner is not None
-    return matching.old_of.get(new.owner) is old.owner or not (_in_loop(new) or _in_loop(old))
+    return matching.old_of.get(new.owner) is old.owner or (_loop(new) is None and _loop(old) is None)
 
 
-def _in_loop(node: Node) -> bool:
-    return any(one.kind in _LOOPS for one in node.above())
+def _loop(node: Node) -> Node | None:
+    return next((one for one in node.above() if one.kind in _LOOPS), None)

@@ -21,8 +21,9 @@ from rearview.propagate.choose import choose, not_yet, stale, wait_for
 from rearview.propagate.exchanged import exchanged, parameters_of
 from rearview.propagate.hidden import LeftOut
 from rearview.propagate.match import Matching
-from rearview.propagate.names import Names
+from rearview.propagate.names import Names, has_attribute
 from rearview.propagate.needs import Finding, Needs
+from rearview.propagate.order import otherwise_ordered
 from rearview.propagate.origins import otherwise_given
 from rearview.propagate.splice import Insertion, line_of, meaning, splice, text_of, whole
 from rearview.propagate.spots import Anchor, Nowhere, Spot, Spots
@@ -172,6 +173,8 @@ class _Placing:
         if lost and (spot.low < spot.high or not spot.block):
             return Refused(f"{lost[0]}, and other statements are", (spot.line,))
         doubts += behind.values()
+        if after is None and not doubts:
+            doubts += otherwise_ordered(self._matching, spot, self._group, [*needs.module, *needs.temporaries], needs.renamed)
         placed = self._text(spot, needs, doubts, wrapped)
         return replace(placed, why="somebody said so") if after is not None and isinstance(placed, Placed) else placed
 
@@ -219,11 +222,11 @@ class _Placing:
 
     def _lost_attribute(self) -> str | None:
         """An attribute of `self` that the new version sets and the old one nowhere mentions."""
-        for node in (one for statement in self._group for one in ast.walk(statement.syntax)):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
-                word = re.compile(rf"\b{re.escape(node.attr)}\b")
-                if not word.search(self._old.text) and re.search(rf"self\.{re.escape(node.attr)}\s*(:[^=]+)?=[^=]", self._new.text):
-                    return f"self.{node.attr}"
+        every = [one for statement in self._group for one in ast.walk(statement.syntax) if isinstance(one, ast.Attribute)]
+        for name in [one.attr for one in every if isinstance(one.value, ast.Name) and one.value.id == "self"]:
+            sets = re.search(rf"self\.{re.escape(name)}\s*(:[^=]+)?=[^=]", self._new.text)
+            if sets and not has_attribute(self._old.text, name):
+                return f"self.{name}"
         return None
 
     def _already(self, spot: Spot, renamed: Mapping[str, str]) -> int | None:

@@ -14,9 +14,11 @@ from functools import lru_cache
 from rearview.instrument.calls import nodes_of, statements, tree_of
 from rearview.instrument.modules import Modules
 from rearview.instrument.pieces import begins, pieces_of
+from rearview.instrument.place_at import lines_of
 from rearview.instrument.scopes import bound_by, of_own
 from rearview.propagate.carry import carry
 from rearview.propagate.exchanged import exchanged, parameters_in, together
+from rearview.propagate.names import has_attribute
 from rearview.propagate.place import Placed, Refused, propagate
 
 _MOST_FILES = 40
@@ -215,7 +217,7 @@ class _Placing:
         own = frozenset().union(*map(_members, self._new.values()))
         before = "\n".join(self._files[path] if path != file else self._old.get(path, "") for path in self._files)
         for name in sorted(read & own):
-            if not re.search(rf"\b{re.escape(name)}\b", before):
+            if not has_attribute(before, name):
                 raise _Cannot(Refused(f"this version has no `{name}`", placed.lines[:1]))
 
 
@@ -304,7 +306,7 @@ def _shifted(site: Site, placed: Placed) -> Site:
 
 
 def _site(file: str, placed: Placed, brought: Sequence[str]) -> Site:
-    lines = placed.text.splitlines()
+    lines = lines_of(placed.text)
     first, last = (placed.lines[0], placed.lines[-1]) if placed.lines else (0, 0)
     before = lines[first - 2].strip() if first >= 2 else ""
     after = lines[last].strip() if placed.lines and last < len(lines) else ""

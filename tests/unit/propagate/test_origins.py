@@ -110,3 +110,48 @@ def test_of_two_classes_that_are_alike_neither_is_known_under_another_name() -> 
     found = propagate(CLASSES, 6, None, exchanged)
     assert isinstance(found, Placed) and not found.certain
     assert "whether `Encoder` is `Up` or `Down` there" in found.why
+
+
+ORDER = """\
+import rearview as rv
+g, s, hist = [0.0], S(), []
+def zero_grad():
+    g[0] = 0.0
+def step():
+    pass
+for epoch in rv.loop("epoch", range(3)):
+    for x in rv.loop("step", range(3)):
+        zero_grad()
+        g[0] = x - s.w
+        s.total += s.w
+        hist.append(x)
+        step()
+        rv.log("w", s.w)
+        rv.log("asked", VALUE)
+"""
+LOGS = '        rv.log("w", s.w)\n'
+
+
+@pytest.mark.parametrize(
+    ("value", "changes", "why"),
+    [
+        ("g[0]", [("        zero_grad()\n", ""), (LOGS, f"        zero_grad()\n{LOGS}")], "`zero_grad()`, may change what it reads"),
+        ("s.total", [(LOGS, f"        s.total = 0.0\n{LOGS}")], "`s.total` is set before it in this version only"),
+        ("sum(hist)", [(LOGS, f"        hist.clear()\n{LOGS}")], "`hist` is set before it in this version only"),
+        ("sum(hist)", [("        hist.append(x)\n", "")], "`hist` is set before it in the new version only"),
+    ],
+)  # fmt: skip
+def test_what_is_done_before_it_to_the_objects_it_reads(value: str, changes: list[tuple[str, str]], why: str) -> None:
+    assert why in told(value, *changes, new=ORDER)
+
+
+@pytest.mark.parametrize(
+    ("value", "changes"),
+    [
+        ("g[0]", [("        hist.append(x)\n", "        hist.append([y for y in range(x)])\n")]),
+        ("s.total", [("s.total += s.w", "s.total += s.w ** 2")]),
+        ("s.w", [(LOGS, f"        s.other = 0.0\n{LOGS}")]),
+    ],
+)
+def test_what_is_done_to_others_does_not_matter(value: str, changes: list[tuple[str, str]]) -> None:
+    told(value, *changes, new=ORDER, certain=True)

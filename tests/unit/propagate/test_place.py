@@ -174,6 +174,13 @@ def test_a_missing_name_is_said() -> None:
     assert refused(new, "rv.log", OLD).why == "this version has no `criterion`"
 
 
+def test_a_missing_attribute_is_said_where_a_variable_is_called_so() -> None:
+    new = "class T:\n    def __init__(self):\n        self.w = 0\n    def fit(self, w):\n        self.w += w\n        rv.log('w', self.w)\n"
+    old = new.replace("self.w", "self.weight").replace("        rv.log('w', self.weight)\n", "")
+    assert refused(new, "rv.log", old).why == "this version has no `self.w`"
+    assert placed(new, "rv.log", new.replace("        rv.log('w', self.w)\n", "")).certain
+
+
 def test_a_function_without_counterpart() -> None:
     new = OLD + "\n\ndef evaluate(net):\n    value = net.test()\n    rv.log('value', value)\n    return value\n"
     assert "evaluate" in refused(new, "rv.log", OLD).why

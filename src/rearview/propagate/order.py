@@ -1,0 +1,67 @@
+"""Statements before a place that change what is read there, where the new version has none, or has them in another order.
+
+`zero_grad()` behind the step and before the log, where today it begins the iteration: the same line logs zeros. What a variable is bound
+to is told by `origins`; here it is what is done to objects. Knows matched statements. Must not know text. Pure.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+
+from rearview.instrument.companions import ANYTHING, Companions, Path, concerns
+from rearview.instrument.scopes import bound_by
+from rearview.propagate.match import Matching, increasing
+from rearview.propagate.spots import Spot
+from rearview.propagate.tree import Node
+
+
+def otherwise_ordered(
+    matching: Matching, spot: Spot, group: list[Node], travelling: Collection[Node], renamed: Mapping[str, str]
+) -> Iterator[str]:
+    """What is doubtful about a place for what comes before it in its block."""
+    first = group[0]
+    mine = [one for one in first.siblings[: first.index] if not one.nothing and one not in travelling]
+    theirs = [one for one in spot.siblings[: spot.index] if not one.nothing]
+    moved, more, less = _differences(matching, spot, mine, theirs)
+    if not moved and not more and not less:
+        return
+    for file in (matching.new, matching.old):
+        file.need_all()  # functions that it calls read something, too
+    new, old = (Companions(file.tree, file.calls) for file in (matching.new, matching.old))
+    read = new.reads(one.syntax for one in [*group, *travelling])
+    there = frozenset((renamed.get(path[0], path[0]), *path[1:]) for path in read if path)
+    for one in moved:
+        if concerns(old.changes([one.syntax]), there | (read & {ANYTHING})) is not None:
+            yield f"{one.quoted}, may change what it reads, and stands elsewhere in the new version"
+            return
+    done, today = [set().union(*(_set(which, one) for one in some)) for which, some in ((old, more), (new, less))]
+    today = {(renamed.get(path[0], path[0]), *path[1:]) for path in today}
+    for path in sorted(done ^ today):
+        if path in there:
+            yield f"`{'.'.join(path)}` is set before it in {'this' if path in done else 'the new'} version only"
+            return
+
+
+def _differences(matching: Matching, spot: Spot, mine: list[Node], theirs: list[Node]) -> tuple[list[Node], list[Node], list[Node]]:
+    """Of what comes before: statements of the old version that today come later or in another order; those that only one version has."""
+    at = {one: index for index, one in enumerate(mine)}
+    both = [(index, at[new]) for index, one in enumerate(theirs) if (new := matching.new_of.get(one)) in at]
+    kept = {index for index, _ in increasing(both)}
+    moved = [theirs[index] for index, _ in both if index not in kept]
+    known = {theirs[index] for index, _ in both}
+    for one in theirs:
+        new = matching.new_of.get(one)
+        if one not in known and new is not None and mine and new.owner is mine[0].owner and new.field == mine[0].field:
+            moved.append(one)
+    found = {matching.new_of[one] for one in known}
+    later = [old for one in mine if one not in found and (old := matching.old_of.get(one)) is not None and old in spot.siblings]
+    more = [one for one in theirs if one not in matching.new_of]
+    less = [one for one in mine if one not in matching.old_of]
+    return [*moved, *later], more, less
+
+
+def _set(companions: Companions, node: Node) -> set[Path]:
+    """What a statement sets or empties besides variables, as it is written."""
+    bound = {(name,) for one in ast.walk(node.syntax) for name in bound_by(one)}
+    return set(companions.changes([node.syntax])) - bound - {ANYTHING}
