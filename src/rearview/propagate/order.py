@@ -15,6 +15,8 @@ from rearview.propagate.match import Matching, increasing
 from rearview.propagate.spots import Spot
 from rearview.propagate.tree import Node
 
+_LOOPS = ("For", "While")
+
 
 def otherwise_ordered(
     matching: Matching, spot: Spot, group: list[Node], travelling: Collection[Node], renamed: Mapping[str, str]
@@ -49,16 +51,22 @@ def _differences(matching: Matching, spot: Spot, mine: list[Node], theirs: list[
     both = [(index, at[new]) for index, one in enumerate(theirs) if (new := matching.new_of.get(one)) in at]
     kept = {index for index, _ in increasing(both)}
     moved = [theirs[index] for index, _ in both if index not in kept]
-    known = {theirs[index] for index, _ in both}
-    for one in theirs:
-        new = matching.new_of.get(one)
-        if one not in known and new is not None and mine and new.owner is mine[0].owner and new.field == mine[0].field:
-            moved.append(one)
-    found = {matching.new_of[one] for one in known}
-    later = [old for one in mine if one not in found and (old := matching.old_of.get(one)) is not None and old in spot.siblings]
+    found = {theirs[index] for index, _ in both}
+    block = mine[0].siblings if mine else []
+    behind = [one for one in _not_round(theirs, found) if matching.new_of.get(one) in block]
+    known = {matching.new_of[one] for one in found}
+    later = [old for one in _not_round(mine, known) if (old := matching.old_of.get(one)) in spot.siblings and old is not None]
     more = [one for one in theirs if one not in matching.new_of]
     less = [one for one in mine if one not in matching.old_of]
-    return [*moved, *later], more, less
+    return [*moved, *behind, *later], more, less
+
+
+def _not_round(before: list[Node], found: Collection[Node]) -> list[Node]:
+    """Those of some statements before a place that are not before it in the other version. In a loop the first of all may as well be the
+    last of the time before: it comes between the same statements."""
+    first = next((index for index, one in enumerate(before) if one in found), 0)
+    round_ = before[:first] if before and before[0].owner is not None and before[0].owner.kind in _LOOPS else []
+    return [one for one in before if one not in found and one not in round_]
 
 
 def _set(companions: Companions, node: Node) -> set[Path]:

@@ -155,3 +155,13 @@ def test_what_is_done_before_it_to_the_objects_it_reads(value: str, changes: lis
 )
 def test_what_is_done_to_others_does_not_matter(value: str, changes: list[tuple[str, str]]) -> None:
     told(value, *changes, new=ORDER, certain=True)
+
+
+def test_what_begins_an_iteration_may_as_well_end_the_one_before() -> None:
+    text = ORDER.replace("VALUE", "g[0]")
+    new = text.replace("        step()\n", "") + "        step()\n"
+    old = text.replace("        zero_grad()\n", "").replace("        step()\n", "") + "        step()\n        zero_grad()\n"
+    asked = '        rv.log("asked", g[0])\n'
+    found = propagate(new, 1 + new.splitlines().index(asked[:-1]), None, old.replace(asked, ""))
+    assert isinstance(found, Placed)
+    assert found.certain and found.text == old, found.why

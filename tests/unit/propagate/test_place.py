@@ -124,6 +124,14 @@ def test_a_temporary_that_the_program_reads_does_not_travel() -> None:
     assert "`scale`" in refused(new, "rv.log", OLD).why
 
 
+def test_what_the_program_computes_its_own_values_with_does_not_travel() -> None:
+    old = "w = 0\nfor e in data:\n    w += e\n    loss = (w - e) ** 2\n    show(loss)\n"
+    new = "criterion = Loss()\n" + old.replace("(w - e) ** 2", "criterion(w, e)") + "    rv.log('far', criterion(w, 5))\n"
+    assert refused(new, "rv.log", old).why == "this version has no `criterion`"
+    mine = new.replace("loss = criterion(w, e)", "loss = (w - e) ** 2").replace("rv.log", "half = criterion(w, e)\n    rv.log")
+    assert placed(mine, "rv.log", old).carried == ("criterion = Loss()",)
+
+
 def test_what_a_temporary_lacks_is_said_with_its_name() -> None:
     lines = "other = f(x)", "size = other + 1", 'rv.log("size", size)'
     new = with_lines(OLD, "loss = net", *lines).replace("loss.backward()", "loss.backward(other)")
