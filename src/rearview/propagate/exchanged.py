@@ -7,20 +7,22 @@ functions by their names, wherever they stand. Pure.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from rearview.instrument.calls import statements, tree_of
+from rearview.instrument.pieces import pieces_of
 
 Parameters = Mapping[str, frozenset[tuple[str, ...]]]
 """The names of functions and classes -> what they are called with by position; several if there are several of a name."""
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def parameters_of(tree: ast.Module) -> Parameters:
-    """Of the functions, methods and classes of a file."""
+@lru_cache(maxsize=4096)
+def _parameters(text: str) -> Parameters:
+    """Of the functions, methods and classes of a piece of a file."""
     found: dict[str, frozenset[tuple[str, ...]]] = {}
-    for one in statements(tree.body):
+    for one in statements(tree_of(text).body):
         if isinstance(one, _FUNCTION):
             found[one.name] = found.get(one.name, frozenset()) | {_by_position(one.args)}
         elif isinstance(one, ast.ClassDef):
@@ -29,30 +31,25 @@ def parameters_of(tree: ast.Module) -> Parameters:
     return found
 
 
-@lru_cache(maxsize=512)
-def parameters_in(text: str) -> Parameters:
-    """The same of a text."""
-    try:
-        return parameters_of(tree_of(text))
-    except (SyntaxError, ValueError, RecursionError):
-        return {}
-
-
-def together(every: Iterable[Parameters]) -> Parameters:
-    """Those of several files."""
-    found: dict[str, frozenset[tuple[str, ...]]] = {}
-    for one in every:
-        for name, known in one.items():
-            found[name] = found.get(name, frozenset()) | known
+def _called(name: str, texts: Iterable[str]) -> frozenset[tuple[str, ...]]:
+    """What the functions and classes of a name are called with by position, in some files."""
+    found: frozenset[tuple[str, ...]] = frozenset()
+    for text in texts:
+        try:
+            pieces = [piece for piece in pieces_of(text) if name in piece.defines] if name in text else []
+            found = found.union(*(_parameters(piece.text).get(name, ()) for piece in pieces))
+        except (SyntaxError, ValueError, RecursionError):
+            continue  # a file that is no program has none
     return found
 
 
-def exchanged(statement: Iterable[ast.AST], new: Parameters, old: Parameters, renamed: Mapping[str, str]) -> Iterator[str]:
-    """What is doubtful about the calls of some statements of the new version."""
+def exchanged(statement: Iterable[ast.AST], new: Collection[str], old: Collection[str], renamed: Mapping[str, str]) -> Iterator[str]:
+    """What is doubtful about the calls of some statements of the new version. `new`, `old`: the texts of the two versions."""
     for call in (one for node in statement for one in ast.walk(node) if isinstance(one, ast.Call)):
         name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
-        today, then = new.get(name, frozenset()), old.get(renamed.get(name, name), frozenset())
         given = next((k for k, one in enumerate(call.args) if isinstance(one, ast.Starred)), len(call.args))
+        today = _called(name, new) if name and given else frozenset()
+        then = _called(renamed.get(name, name), old) if today else frozenset()
         if today and then and not today & then and all(_moved(mine, theirs, given) for mine in today for theirs in then):
             yield f"`{name}` takes its arguments in another order there"
 

@@ -6,11 +6,9 @@ to is told by `origins`; here it is what is done to objects. Knows matched state
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from rearview.instrument.companions import ANYTHING, Companions, Path, concerns
-from rearview.instrument.scopes import bound_by
+from rearview.instrument.companions import Companions, Path, concerns
 from rearview.propagate.match import Matching, increasing
 from rearview.propagate.spots import Spot
 from rearview.propagate.tree import Node
@@ -26,23 +24,24 @@ def otherwise_ordered(
     mine = [one for one in first.siblings[: first.index] if not one.nothing and one not in travelling]
     theirs = [one for one in spot.siblings[: spot.index] if not one.nothing]
     moved, more, less = _differences(matching, spot, mine, theirs)
-    if not moved and not more and not less:
+    once = _renamed(Companions.sets(one.syntax for one in less), renamed) ^ Companions.sets(one.syntax for one in more)
+    if not moved and not once:
         return
     for file in (matching.new, matching.old):
         file.need_all()  # functions that it calls read something, too
     new, old = (Companions(file.tree, file.calls) for file in (matching.new, matching.old))
-    read = new.reads(one.syntax for one in [*group, *travelling])
-    there = frozenset((renamed.get(path[0], path[0]), *path[1:]) for path in read if path)
+    reads = _renamed(new.reads(one.syntax for one in [*group, *travelling]), renamed)
     for one in moved:
-        if concerns(old.changes([one.syntax]), there | (read & {ANYTHING})) is not None:
+        if concerns(old.changes([one.syntax]), reads) is not None:
             yield f"{one.quoted}, may change what it reads, and stands elsewhere in the new version"
-            return
-    done, today = [set().union(*(_set(which, one) for one in some)) for which, some in ((old, more), (new, less))]
-    today = {(renamed.get(path[0], path[0]), *path[1:]) for path in today}
-    for path in sorted(done ^ today):
-        if path in there:
-            yield f"`{'.'.join(path)}` is set before it in {'this' if path in done else 'the new'} version only"
-            return
+    for path in sorted(once & reads):
+        there = path in Companions.sets(one.syntax for one in more)
+        yield f"`{'.'.join(path)}` is set before it in {'this' if there else 'the new'} version only"
+
+
+def _renamed(paths: Iterable[Path], renamed: Mapping[str, str]) -> frozenset[Path]:
+    """What something of the new version is in the old one."""
+    return frozenset((renamed.get(path[0], path[0]), *path[1:]) if path else path for path in paths)
 
 
 def _differences(matching: Matching, spot: Spot, mine: list[Node], theirs: list[Node]) -> tuple[list[Node], list[Node], list[Node]]:
@@ -67,9 +66,3 @@ def _not_round(before: list[Node], found: Collection[Node]) -> list[Node]:
     first = next((index for index, one in enumerate(before) if one in found), 0)
     round_ = before[:first] if before and before[0].owner is not None and before[0].owner.kind in _LOOPS else []
     return [one for one in before if one not in found and one not in round_]
-
-
-def _set(companions: Companions, node: Node) -> set[Path]:
-    """What a statement sets or empties besides variables, as it is written."""
-    bound = {(name,) for one in ast.walk(node.syntax) for name in bound_by(one)}
-    return set(companions.changes([node.syntax])) - bound - {ANYTHING}

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from rearview.propagate.match import Matching
 from rearview.propagate.needs import binds
 from rearview.propagate.spots import Spot
-from rearview.propagate.tree import Node
+from rearview.propagate.tree import Node, Scope
 
 _LOOPS = ("For", "While")
 _CODE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
@@ -49,7 +49,7 @@ class _Before:
         """The statements of the function, or else of one around it, that give a name its value."""
         home: Node | None = self._home
         while home is not None:
-            found = [one for one in home.below() if name in one.head and one.function is home and binds(one, name)]
+            found = [one for one in home.below() if one.function is home and _may_bind(one, name) and binds(one, name)]
             if found or home.owner is None:
                 return found
             home = home.function
@@ -66,6 +66,12 @@ class _Before:
     def again(self, node: Node | None) -> bool:
         """Whether a statement runs each time that the place does: no loop is around the place alone."""
         return node is not None and _loop(node) is next((one for one in self._around if one.kind in _LOOPS), None)
+
+
+def _may_bind(node: Node, name: str) -> bool:
+    """Quickly, for most statements bind something else."""
+    syntax = node.syntax
+    return syntax.name == name if isinstance(syntax, Scope) else name in node.head
 
 
 def _code(makers: list[Node]) -> bool:

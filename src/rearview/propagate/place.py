@@ -18,7 +18,7 @@ from rearview.propagate.apart import apart
 from rearview.propagate.beside import left_behind
 from rearview.propagate.certain import reasons
 from rearview.propagate.choose import choose, not_yet, stale, wait_for
-from rearview.propagate.exchanged import exchanged, parameters_of
+from rearview.propagate.exchanged import exchanged
 from rearview.propagate.hidden import LeftOut
 from rearview.propagate.match import Matching
 from rearview.propagate.names import Names, has_attribute
@@ -166,8 +166,8 @@ class _Placing:
         if after is None:
             doubts += reasons(self._matching, spot, self._group)
             doubts += otherwise_given(self._matching, spot, self._group, self._read_as(needs))
-            functions = parameters_of(self._new.tree), parameters_of(self._old.tree)
-            doubts += exchanged([node.syntax for node in (*needs.temporaries, *self._group)], *functions, needs.renamed)
+            reading = [node.syntax for node in (*needs.temporaries, *self._group)]
+            doubts += exchanged(reading, [self._new.text], [self._old.text], needs.renamed)
         behind = left_behind(self._matching, self._group, [*needs.module, *needs.temporaries]) if after is None else {}
         lost = [why for line, why in behind.items() if line < self._group[0].line]
         if lost and (spot.low < spot.high or not spot.block):

@@ -17,7 +17,7 @@ from rearview.instrument.pieces import begins, pieces_of
 from rearview.instrument.place_at import lines_of
 from rearview.instrument.scopes import bound_by, of_own
 from rearview.propagate.carry import carry
-from rearview.propagate.exchanged import exchanged, parameters_in, together
+from rearview.propagate.exchanged import exchanged
 from rearview.propagate.names import has_attribute
 from rearview.propagate.place import Placed, Refused, propagate
 
@@ -103,9 +103,10 @@ class _Placing:
             sites = [_shifted(site, placed) if site.file == file else site for site in sites]
             self._files[file] = placed.text
             self._carried = []
-            self._bring(file, placed)
-            self._refuse_lost(file, placed)
-            placed = self._doubted(placed) if self._after is None else placed
+            inserted = _inserted(placed)
+            self._bring(file, inserted)
+            self._refuse_lost(file, placed, inserted)
+            placed = self._doubted(placed, inserted) if self._after is None else placed
             sites.append(_site(file, placed, self._carried))
         changed = {path: text for path, text in self._files.items() if self._old.get(path) != text}
         return Spread(changed, tuple(sites))
@@ -151,9 +152,9 @@ class _Placing:
 
     # -- helpers of other modules ---------------------------------------------------------------------------------------------
 
-    def _bring(self, file: str, placed: Placed) -> None:
+    def _bring(self, file: str, inserted: list[ast.stmt]) -> None:
         """Bring what the new text of a file takes from other modules of the project, and these from others in turn."""
-        pending = [(file, node) for node in _inserted(placed)]
+        pending = [(file, node) for node in inserted]
         while pending:
             path, node = pending.pop()
             for module, name in self._taken(path, node):
@@ -201,17 +202,17 @@ class _Placing:
         self._carried.append(f"def {name} (of {module})")
         return _inserted(found)
 
-    def _doubted(self, placed: Placed) -> Placed:
+    def _doubted(self, placed: Placed, inserted: list[ast.stmt]) -> Placed:
         """With what is doubtful about helpers, of whichever module: one that takes other arguments there."""
-        new, old = (together(map(parameters_in, files.values())) for files in (self._new, self._old))
-        doubts = [one for one in exchanged(_inserted(placed), new, old, {}) if one not in placed.why]
+        every = exchanged(inserted, self._new.values(), self._old.values(), {})
+        doubts = [one for one in every if one not in placed.why]
         return replace(placed, certain=False, why="; ".join([*([] if placed.certain else [placed.why]), *doubts])) if doubts else placed
 
     # -- attributes -------------------------------------------------------------------------------------------------------------
 
-    def _refuse_lost(self, file: str, placed: Placed) -> None:
+    def _refuse_lost(self, file: str, placed: Placed, inserted: list[ast.stmt]) -> None:
         """Refuse an attribute or method that is the new project's own and that the old one nowhere mentions."""
-        read = {one.attr for node in _inserted(placed) for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+        read = {one.attr for node in inserted for one in ast.walk(node) if isinstance(one, ast.Attribute)}
         if not read:
             return
         own = frozenset().union(*map(_members, self._new.values()))
