@@ -20,6 +20,8 @@ from rearview.propagate.tree import File, Node, head_of
 _BUILTIN = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__spec__", "__builtins__", "__class__"}
 _DEFINITION = 3.0
 """What a matched definition counts, against a matched use."""
+_A_USE = 0.6
+"""What a use in statements that are nearly the same counts at least: where it has another name, that may be the variable's."""
 
 
 class Scopes:
@@ -87,7 +89,8 @@ class Names:
                 return Meaning(other, weight >= 2 and second == 0 and mine == 0)
             break
         if seen:
-            return Meaning(name, mine >= 1 or (not votes and not isinstance(home.syntax, ast.FunctionDef | ast.AsyncFunctionDef)))
+            itself = mine >= 1 and max(votes.values(), default=0.0) < _A_USE
+            return Meaning(name, itself or (not votes and not isinstance(home.syntax, ast.FunctionDef | ast.AsyncFunctionDef)))
         return Meaning(name, sure=False) if mine >= 1 and not self._bound_anywhere(name) else Meaning(None)
 
     def _bound_anywhere(self, name: str) -> bool:

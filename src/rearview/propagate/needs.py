@@ -146,7 +146,7 @@ class Finding:
             return None
         binders = [one for one in home.below() if one.function is home and binds(one, name)]
         top = [one for one in binders if one.owner is one.file.module]
-        if len(binders) == 1 and top and self._above(top[0]):
+        if len(binders) == 1 and top and self._above(top[0]) and not self._filled(name, home):
             if top[0].left_out:
                 raise LeftOut
             imports = isinstance(top[0].syntax, ast.Import | ast.ImportFrom)
@@ -154,6 +154,11 @@ class Finding:
         if home is not self._group[0].function or not binders:
             return None
         return self._temporaries(name, home, binders)
+
+    def _filled(self, name: str, home: Node) -> bool:
+        """Whether the new version fills what a name holds: `history = []` is no constant then."""
+        home.file.need([name])
+        return any(one not in self._inside and name in one.head and fills(one, name) for one in home.below())
 
     def _temporaries(self, name: str, home: Node, binders: list[Node]) -> list[Node] | None:
         """All that binds or fills a name, if nothing that the old version has reads it."""

@@ -165,3 +165,21 @@ def test_what_begins_an_iteration_may_as_well_end_the_one_before() -> None:
     found = propagate(new, 1 + new.splitlines().index(asked[:-1]), None, old.replace(asked, ""))
     assert isinstance(found, Placed)
     assert found.certain and found.text == old, found.why
+
+
+def test_two_variables_that_exchanged_their_names() -> None:
+    new = """\
+import rearview as rv
+for epoch in rv.loop("epoch", range(3)):
+    total = 0.0
+    count = 0
+    for x in rv.loop("step", range(5)):
+        total += x * x
+        count += 1
+    loss = total / count
+    rv.log("loss", loss)
+    rv.log("asked", VALUE)
+"""
+    exchanged = [("total", "?"), ("count", "total"), ("?", "count")]
+    assert "whether `total` is `total` there" in told("total", *exchanged, new=new)
+    told("total", ("x * x", "x * x * x"), new=new, certain=True)

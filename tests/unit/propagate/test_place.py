@@ -132,6 +132,14 @@ def test_what_the_program_computes_its_own_values_with_does_not_travel() -> None
     assert placed(mine, "rv.log", old).carried == ("criterion = Loss()",)
 
 
+def test_a_container_that_is_filled_does_not_travel_empty() -> None:
+    old = "w = 0\nfor e in data:\n    w += e\n    loss = (w - e) ** 2\n    show(loss)\n    last = loss\n"
+    new = "hist = []\n" + old.replace("    show", "    hist.append(loss)\n    show") + "    rv.log('sum', sum(hist))\n"
+    assert placed(new, "rv.log", old).carried == ("hist = []", "hist.append(loss)")
+    other = new.replace("hist.append(loss)", "keep(loss)").replace("w = 0\n", "def keep(x):\n    hist.append(x)\nw = 0\n", 1)
+    assert "`hist` needs" in refused(other, "rv.log", old).why
+
+
 def test_what_a_temporary_lacks_is_said_with_its_name() -> None:
     lines = "other = f(x)", "size = other + 1", 'rv.log("size", size)'
     new = with_lines(OLD, "loss = net", *lines).replace("loss.backward()", "loss.backward(other)")
