@@ -171,6 +171,17 @@ class Companions:
                     found.update(self._changed_by(value))
         return frozenset(found)
 
+    @classmethod
+    def sets(cls, statements: Iterable[ast.AST]) -> frozenset[Path]:
+        """Of that, what is plain to see, besides variables: attributes, elements, containers that are filled or emptied."""
+        found: set[Path] = set()
+        for node in _running(statements):
+            if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+                found.add(_path(node) or ANYTHING)
+            elif isinstance(node, ast.Call):
+                found.update(cls._changed_inside(node))
+        return frozenset(found - {ANYTHING})
+
     @staticmethod
     def _changed_inside(call: ast.Call) -> Iterator[Path]:
         """By a call whatever it stands in: what is plain from its name."""

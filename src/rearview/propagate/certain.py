@@ -6,6 +6,8 @@ was changed, the less likely that is, so that only a place in a function that is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rearview.propagate.loops import Loops
 from rearview.propagate.match import Matching
 from rearview.propagate.spots import Anchor, Spot
@@ -17,15 +19,17 @@ _RENAMED = 0.97
 _AGREEMENT = 0.85
 _SAME_FILE = 0.9
 """How much of two files is the same that are hardly changed."""
+_CLEARLY = 0.1
+"""What is less like it by this is another one."""
 _ONE_STATEMENT = 2
 """It differs on both sides."""
 
 
 def reasons(matching: Matching, spot: Spot, group: list[Node]) -> list[str]:
     """What is doubtful about a place."""
+    found = list(_mistakable(matching, group[0]))
     if _marked(matching, spot, group):
-        return []
-    found = []
+        return found
     if not spot.block:
         found.append("the block around it is another one")
     first, last = group[0], group[-1]
@@ -57,6 +61,25 @@ def _the_same(anchor: Anchor, loops: Loops, old_loops: Loops) -> bool:
     """Whether a neighbour is the same statement: a log of the same name, or equal."""
     name = loops.logged(anchor.new)
     return anchor.new.key == anchor.old.key or (name is not None and name == old_loops.logged(anchor.old))
+
+
+def _mistakable(matching: Matching, node: Node) -> Iterator[str]:
+    """The functions and classes around a statement that are called otherwise there, where yet another is about as much like them."""
+    for one in node.above():
+        other = matching.old_of.get(one)
+        if other is None or one.kind not in ("FunctionDef", "ClassDef") or _named(one) == _named(other):
+            continue
+        like = matching.likeness.of(one, other) - _CLEARLY
+        for rival in matching.old.nodes:
+            known = matching.new_of.get(rival)
+            by_name = known is not None and _named(known) == _named(rival)
+            if rival.kind == one.kind and rival is not other and not by_name and matching.likeness.of(one, rival) >= like:
+                yield f"whether `{_named(one)}` is `{_named(other)}` or `{_named(rival)}` there"
+                break
+
+
+def _named(node: Node) -> str:
+    return node.qualified[-1] if node.qualified else ""
 
 
 def _hardly_changed(matching: Matching) -> bool:

@@ -119,7 +119,7 @@ class Matching:
     def _blocks(self, new: list[Node], old: list[Node]) -> None:
         at = {one: index for index, one in enumerate(old)}
         fixed = [(i, at[other]) for i, one in enumerate(new) if (other := self._hints.get(one)) is not None and other in at]
-        pairs = _increasing(fixed)
+        pairs = increasing(fixed)
         i = j = 0
         for next_i, next_j in [*pairs, (len(new), len(old))]:
             self._gap(new[i:next_i], old[j:next_j])
@@ -178,7 +178,7 @@ class Matching:
 
     def _divide(self, new: list[Node], old: list[Node], found: list[tuple[Node, Node]]) -> None:
         places = {one: index for index, one in enumerate(new)}, {one: index for index, one in enumerate(old)}
-        pairs = _increasing(sorted((places[0][one], places[1][other]) for one, other in found))
+        pairs = increasing(sorted((places[0][one], places[1][other]) for one, other in found))
         i = j = 0
         for next_i, next_j in [*pairs, (len(new), len(old))]:
             self._gap(new[i:next_i], old[j:next_j])
@@ -250,7 +250,7 @@ class Matching:
                         homes.setdefault(home, []).append((index, other.index))
                         owners[home] = other.siblings
                 for home, found in homes.items():
-                    self._between(block, owners[home], _increasing(found))
+                    self._between(block, owners[home], increasing(found))
 
     def _between(self, new: list[Node], old: list[Node], pairs: list[tuple[int, int]]) -> None:
         for (i, j), (next_i, next_j) in pairwise(pairs):
@@ -344,7 +344,7 @@ def _once_each(
             yield one, by_key[key]
 
 
-def _increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The longest part of pairs, sorted by the first, whose second numbers grow."""
     tails: list[int] = []
     at: list[int] = []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from rearview.propagate.tree import File, Node, head_of
 _BUILTIN = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__spec__", "__builtins__", "__class__"}
 _DEFINITION = 3.0
 """What a matched definition counts, against a matched use."""
+_A_USE = 0.6
+"""What a use in statements that are nearly the same counts at least: where it has another name, that may be the variable's."""
 
 
 class Scopes:
@@ -86,7 +89,8 @@ class Names:
                 return Meaning(other, weight >= 2 and second == 0 and mine == 0)
             break
         if seen:
-            return Meaning(name, mine >= 1 or (not votes and not isinstance(home.syntax, ast.FunctionDef | ast.AsyncFunctionDef)))
+            itself = mine >= 1 and max(votes.values(), default=0.0) < _A_USE
+            return Meaning(name, itself or (not votes and not isinstance(home.syntax, ast.FunctionDef | ast.AsyncFunctionDef)))
         return Meaning(name, sure=False) if mine >= 1 and not self._bound_anywhere(name) else Meaning(None)
 
     def _bound_anywhere(self, name: str) -> bool:
@@ -174,6 +178,15 @@ class Names:
                     if binds:
                         defined[theirs] += alike
         return votes, defined
+
+
+def has_attribute(text: str, name: str) -> bool:
+    """Whether a text mentions an attribute of a name: not a mere variable. A string may name one, an indented assignment be a class's."""
+    word = re.escape(name)
+    return (
+        re.search(rf"\.\s*{word}\b|['\"][^'\"\n]*\b{word}\b|\b(?:def|class)\s+{word}\b|^[ \t]+{word}\s*[:=]", text, re.MULTILINE)
+        is not None
+    )
 
 
 def _label(statement: ast.AST) -> list[str]:

@@ -146,7 +146,7 @@ class Finding:
             return None
         binders = [one for one in home.below() if one.function is home and binds(one, name)]
         top = [one for one in binders if one.owner is one.file.module]
-        if len(binders) == 1 and top and self._above(top[0]):
+        if len(binders) == 1 and top and self._above(top[0]) and not self._filled(name, home):
             if top[0].left_out:
                 raise LeftOut
             imports = isinstance(top[0].syntax, ast.Import | ast.ImportFrom)
@@ -154,6 +154,11 @@ class Finding:
         if home is not self._group[0].function or not binders:
             return None
         return self._temporaries(name, home, binders)
+
+    def _filled(self, name: str, home: Node) -> bool:
+        """Whether the new version fills what a name holds: `history = []` is no constant then."""
+        home.file.need([name])
+        return any(one not in self._inside and name in one.head and fills(one, name) for one in home.below())
 
     def _temporaries(self, name: str, home: Node, binders: list[Node]) -> list[Node] | None:
         """All that binds or fills a name, if nothing that the old version has reads it."""
@@ -165,7 +170,11 @@ class Finding:
         if any(self._names.visible(other, self._old) for one in makers for other in _made(one) - {name}):
             return None  # `low, width = split(low)` where the old version has its own `low`: it would get another value
         others = [one for one in home.below() if one not in self._inside and one not in makers and name in one.words]
-        return None if any(self._matched(one) or not (self._logs(one) or _only_binds(one)) for one in others) else makers
+        return None if any(self._matched(one) or not (self._logs(one) or self._temporary(one)) for one in others) else makers
+
+    def _temporary(self, node: Node) -> bool:
+        """Whether a statement may be a temporary, too: the old version has no such name. Whether it travels is asked when that is."""
+        return _only_binds(node) and not any(self._names.visible(name, self._old) for name in _made(node))
 
     def _logs(self, node: Node) -> bool:
         """Whether a statement is another one that was added to look: it logs or prints."""
@@ -176,7 +185,7 @@ class Finding:
 
 
 def _only_binds(node: Node) -> bool:
-    """Whether a statement is a temporary itself: whether it travels is asked when its own name is."""
+    """Whether a statement does nothing but give variables their values."""
     return isinstance(node.syntax, ast.Assign | ast.AnnAssign) and all(isinstance(one, ast.Name) for one in _targets(node.syntax))
 
 

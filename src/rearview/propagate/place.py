@@ -18,10 +18,13 @@ from rearview.propagate.apart import apart
 from rearview.propagate.beside import left_behind
 from rearview.propagate.certain import reasons
 from rearview.propagate.choose import choose, not_yet, stale, wait_for
+from rearview.propagate.exchanged import exchanged
 from rearview.propagate.hidden import LeftOut
 from rearview.propagate.match import Matching
-from rearview.propagate.names import Names
+from rearview.propagate.names import Names, has_attribute
 from rearview.propagate.needs import Finding, Needs
+from rearview.propagate.order import otherwise_ordered
+from rearview.propagate.origins import otherwise_given
 from rearview.propagate.splice import Insertion, line_of, meaning, splice, text_of, whole
 from rearview.propagate.spots import Anchor, Nowhere, Spot, Spots
 from rearview.propagate.tree import File, Node
@@ -160,12 +163,18 @@ class _Placing:
         if late is not None:
             return late
         doubts = [*spot.doubts, *needs.doubts] if after is None else []
-        doubts += reasons(self._matching, spot, self._group) if after is None else []
+        if after is None:
+            doubts += reasons(self._matching, spot, self._group)
+            doubts += otherwise_given(self._matching, spot, self._group, self._read_as(needs))
+            reading = [node.syntax for node in (*needs.temporaries, *self._group)]
+            doubts += exchanged(reading, [self._new.text], [self._old.text], needs.renamed)
         behind = left_behind(self._matching, self._group, [*needs.module, *needs.temporaries]) if after is None else {}
         lost = [why for line, why in behind.items() if line < self._group[0].line]
         if lost and (spot.low < spot.high or not spot.block):
             return Refused(f"{lost[0]}, and other statements are", (spot.line,))
         doubts += behind.values()
+        if after is None and not doubts:
+            doubts += otherwise_ordered(self._matching, spot, self._group, [*needs.module, *needs.temporaries], needs.renamed)
         placed = self._text(spot, needs, doubts, wrapped)
         return replace(placed, why="somebody said so") if after is not None and isinstance(placed, Placed) else placed
 
@@ -184,7 +193,8 @@ class _Placing:
 
     def _read_as(self, needs: Needs) -> list[tuple[str, str]]:
         """The variables that are read and do not travel: what they are called in the old version, and in the new one."""
-        return sorted((needs.renamed.get(name, name), name) for name in read([node.syntax for node in self._group]) - needs.names)
+        every = [node.syntax for node in (*needs.temporaries, *self._group)]
+        return sorted((needs.renamed.get(name, name), name) for name in read(every) - needs.names)
 
     def _behind(self, line: int) -> Spot | Nowhere:
         """The place behind the statement on a line of the old file."""
@@ -212,11 +222,11 @@ class _Placing:
 
     def _lost_attribute(self) -> str | None:
         """An attribute of `self` that the new version sets and the old one nowhere mentions."""
-        for node in (one for statement in self._group for one in ast.walk(statement.syntax)):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
-                word = re.compile(rf"\b{re.escape(node.attr)}\b")
-                if not word.search(self._old.text) and re.search(rf"self\.{re.escape(node.attr)}\s*(:[^=]+)?=[^=]", self._new.text):
-                    return f"self.{node.attr}"
+        every = [one for statement in self._group for one in ast.walk(statement.syntax) if isinstance(one, ast.Attribute)]
+        for name in [one.attr for one in every if isinstance(one.value, ast.Name) and one.value.id == "self"]:
+            sets = re.search(rf"self\.{re.escape(name)}\s*(:[^=]+)?=[^=]", self._new.text)
+            if sets and not has_attribute(self._old.text, name):
+                return f"self.{name}"
         return None
 
     def _already(self, spot: Spot, renamed: Mapping[str, str]) -> int | None:

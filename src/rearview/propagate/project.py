@@ -14,8 +14,11 @@ from functools import lru_cache
 from rearview.instrument.calls import nodes_of, statements, tree_of
 from rearview.instrument.modules import Modules
 from rearview.instrument.pieces import begins, pieces_of
+from rearview.instrument.place_at import lines_of
 from rearview.instrument.scopes import bound_by, of_own
 from rearview.propagate.carry import carry
+from rearview.propagate.exchanged import exchanged
+from rearview.propagate.names import has_attribute
 from rearview.propagate.place import Placed, Refused, propagate
 
 _MOST_FILES = 40
@@ -100,8 +103,10 @@ class _Placing:
             sites = [_shifted(site, placed) if site.file == file else site for site in sites]
             self._files[file] = placed.text
             self._carried = []
-            self._bring(file, placed)
-            self._refuse_lost(file, placed)
+            inserted = _inserted(placed)
+            self._bring(file, inserted)
+            self._refuse_lost(file, placed, inserted)
+            placed = self._doubted(placed, inserted) if self._after is None else placed
             sites.append(_site(file, placed, self._carried))
         changed = {path: text for path, text in self._files.items() if self._old.get(path) != text}
         return Spread(changed, tuple(sites))
@@ -147,9 +152,9 @@ class _Placing:
 
     # -- helpers of other modules ---------------------------------------------------------------------------------------------
 
-    def _bring(self, file: str, placed: Placed) -> None:
+    def _bring(self, file: str, inserted: list[ast.stmt]) -> None:
         """Bring what the new text of a file takes from other modules of the project, and these from others in turn."""
-        pending = [(file, node) for node in _inserted(placed)]
+        pending = [(file, node) for node in inserted]
         while pending:
             path, node = pending.pop()
             for module, name in self._taken(path, node):
@@ -197,17 +202,23 @@ class _Placing:
         self._carried.append(f"def {name} (of {module})")
         return _inserted(found)
 
+    def _doubted(self, placed: Placed, inserted: list[ast.stmt]) -> Placed:
+        """With what is doubtful about helpers, of whichever module: one that takes other arguments there."""
+        every = exchanged(inserted, self._new.values(), self._old.values(), {})
+        doubts = [one for one in every if one not in placed.why]
+        return replace(placed, certain=False, why="; ".join([*([] if placed.certain else [placed.why]), *doubts])) if doubts else placed
+
     # -- attributes -------------------------------------------------------------------------------------------------------------
 
-    def _refuse_lost(self, file: str, placed: Placed) -> None:
+    def _refuse_lost(self, file: str, placed: Placed, inserted: list[ast.stmt]) -> None:
         """Refuse an attribute or method that is the new project's own and that the old one nowhere mentions."""
-        read = {one.attr for node in _inserted(placed) for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+        read = {one.attr for node in inserted for one in ast.walk(node) if isinstance(one, ast.Attribute)}
         if not read:
             return
         own = frozenset().union(*map(_members, self._new.values()))
         before = "\n".join(self._files[path] if path != file else self._old.get(path, "") for path in self._files)
         for name in sorted(read & own):
-            if not re.search(rf"\b{re.escape(name)}\b", before):
+            if not has_attribute(before, name):
                 raise _Cannot(Refused(f"this version has no `{name}`", placed.lines[:1]))
 
 
@@ -296,7 +307,7 @@ def _shifted(site: Site, placed: Placed) -> Site:
 
 
 def _site(file: str, placed: Placed, brought: Sequence[str]) -> Site:
-    lines = placed.text.splitlines()
+    lines = lines_of(placed.text)
     first, last = (placed.lines[0], placed.lines[-1]) if placed.lines else (0, 0)
     before = lines[first - 2].strip() if first >= 2 else ""
     after = lines[last].strip() if placed.lines and last < len(lines) else ""

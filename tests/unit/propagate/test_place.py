@@ -124,6 +124,22 @@ def test_a_temporary_that_the_program_reads_does_not_travel() -> None:
     assert "`scale`" in refused(new, "rv.log", OLD).why
 
 
+def test_what_the_program_computes_its_own_values_with_does_not_travel() -> None:
+    old = "w = 0\nfor e in data:\n    w += e\n    loss = (w - e) ** 2\n    show(loss)\n"
+    new = "criterion = Loss()\n" + old.replace("(w - e) ** 2", "criterion(w, e)") + "    rv.log('far', criterion(w, 5))\n"
+    assert refused(new, "rv.log", old).why == "this version has no `criterion`"
+    mine = new.replace("loss = criterion(w, e)", "loss = (w - e) ** 2").replace("rv.log", "half = criterion(w, e)\n    rv.log")
+    assert placed(mine, "rv.log", old).carried == ("criterion = Loss()",)
+
+
+def test_a_container_that_is_filled_does_not_travel_empty() -> None:
+    old = "w = 0\nfor e in data:\n    w += e\n    loss = (w - e) ** 2\n    show(loss)\n    last = loss\n"
+    new = "hist = []\n" + old.replace("    show", "    hist.append(loss)\n    show") + "    rv.log('sum', sum(hist))\n"
+    assert placed(new, "rv.log", old).carried == ("hist = []", "hist.append(loss)")
+    other = new.replace("hist.append(loss)", "keep(loss)").replace("w = 0\n", "def keep(x):\n    hist.append(x)\nw = 0\n", 1)
+    assert "`hist` needs" in refused(other, "rv.log", old).why
+
+
 def test_what_a_temporary_lacks_is_said_with_its_name() -> None:
     lines = "other = f(x)", "size = other + 1", 'rv.log("size", size)'
     new = with_lines(OLD, "loss = net", *lines).replace("loss.backward()", "loss.backward(other)")
@@ -172,6 +188,13 @@ def test_a_missing_name_is_said() -> None:
     new = OLD.replace("data, epochs", "data, epochs, criterion").replace("net(x, y)", "criterion(net(x), y)")
     new = with_lines(new, "loss.backward", 'rv.log("c", criterion)')
     assert refused(new, "rv.log", OLD).why == "this version has no `criterion`"
+
+
+def test_a_missing_attribute_is_said_where_a_variable_is_called_so() -> None:
+    new = "class T:\n    def __init__(self):\n        self.w = 0\n    def fit(self, w):\n        self.w += w\n        rv.log('w', self.w)\n"
+    old = new.replace("self.w", "self.weight").replace("        rv.log('w', self.weight)\n", "")
+    assert refused(new, "rv.log", old).why == "this version has no `self.w`"
+    assert placed(new, "rv.log", new.replace("        rv.log('w', self.w)\n", "")).certain
 
 
 def test_a_function_without_counterpart() -> None:

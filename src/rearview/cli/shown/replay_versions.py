@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rearview.cli.shown import output, patch, screen, tables, text
+from rearview.instrument.place_at import lines_of
 from rearview.model import VersionId
 from rearview.propagate.project import Site
 from rearview.replay.asking import Prospect
@@ -126,12 +127,17 @@ def diff(question: Question, recorded: dict[str, bytes]) -> str:
     """What the probed source has that the recorded one has not."""
     out = []
     for path, data in sorted(question.statements.files.items()):
-        before = decoded(recorded[path]).splitlines() if path in recorded else []
+        before, now = (_lines(one) for one in (recorded.get(path, b""), data))
         names = (f"a/{path}" if path in recorded else "/dev/null"), f"b/{path}"
-        hunks = list(difflib.unified_diff(before, decoded(data).splitlines(), *names, lineterm=""))
+        hunks = list(difflib.unified_diff(before, now, *names, lineterm=""))
         if hunks:
             out.append("\n".join([f"diff a/{path} b/{path}", *hunks]) + "\n")
     return "".join(out)
+
+
+def _lines(data: bytes) -> list[str]:
+    """Lines as Python counts them, without their ends."""
+    return [line.rstrip("\r\n") for line in lines_of(decoded(data))]
 
 
 def question_to_ask(one: Version) -> list[str]:

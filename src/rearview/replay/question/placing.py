@@ -6,13 +6,13 @@ Knows source as text and what was placed. Must not know runs.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rearview.instrument.added import Added, Changed, added_in_project
 from rearview.instrument.calls import calls_of, children, name_given, statements, tree_of
 from rearview.instrument.modules import reachable
+from rearview.instrument.place_at import lines_of
 from rearview.propagate.place import Refused
 from rearview.propagate.project import Spread, Statement, place_all
 
@@ -51,7 +51,7 @@ def _logging(path: str, text: str) -> Iterator[Wanted]:
     except (SyntaxError, ValueError, RecursionError):
         return
     calls = calls_of(text)
-    lines = text.splitlines()
+    lines = lines_of(text)
     for statement in statements(tree.body):
         logs = [node for node in _own(statement) if calls.called(node) == "log"]
         names = tuple(name_given(one) for one in logs if isinstance(one, ast.Call))
@@ -83,9 +83,9 @@ def joined(every: Iterable[Wanted], files: Mapping[str, str]) -> list[Statement]
 
 def _between(text: str, one: Statement, other: Statement) -> bool:
     """Whether nothing but empty lines and comments is between two statements of one block."""
-    lines = text.splitlines()
-    between = lines[one.end : other.line - 1]
-    return all(re.fullmatch(r"\s*(#.*)?", line) for line in between) and _indent(lines[one.line - 1]) == _indent(lines[other.line - 1])
+    lines = lines_of(text)
+    between = [line.strip() for line in lines[one.end : other.line - 1]]
+    return all(not line or line.startswith("#") for line in between) and _indent(lines[one.line - 1]) == _indent(lines[other.line - 1])
 
 
 def _indent(line: str) -> str:
