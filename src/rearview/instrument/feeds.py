@@ -1,0 +1,180 @@
+"""What a probe's value may come from, through variables that no state holds: arguments and variables of functions that are called.
+
+`report(digest())` gives `report` a value that no state has and nothing compares; a probe in it reads what `digest` reads. Variables of
+files and of functions that the main loop runs in, and attributes, are part of each state, and compared with it: there the search ends,
+unless they are bound in several places, so that what the probe saw may be gone when the state is taken. By name, on the safe side. Knows
+source. Must not know checkpoints. Pure.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from rearview.instrument.calls import bodies, first_line, heads, last_line, statements
+from rearview.instrument.program import Part, Program
+from rearview.instrument.scopes import bound, bound_by, of_own, root
+
+_LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Raise)
+
+
+def feeds(program: Program, file: str, lines: tuple[int, int]) -> frozenset[str]:
+    """The words in what the statements on some lines of a file may get values from, with those in the functions that are called there."""
+    if file not in program.files:
+        return frozenset()
+    return _Search(program).words(file, lines)
+
+
+@dataclass
+class _Search:
+    program: Program
+    words_found: set[str] = field(default_factory=set)
+    pending: list[tuple[ast.AST, Part]] = field(default_factory=list)
+    seen: set[int | tuple[int, str]] = field(default_factory=set)
+    above: set[int] = field(default_factory=set)
+    """Functions that a probe is in or that lead to it. One that is merely called gets what it is given where that is."""
+
+    def __post_init__(self) -> None:
+        self.parts = [*self.program.bodies.values(), *self.program.parts]
+        self.sites: dict[int, list[tuple[Part, ast.Call]]] = {}
+        for part in self.parts:
+            for call in (one for one in _nodes(part) if isinstance(one, ast.Call)):
+                for called in self.program.called(call, part):
+                    self.sites.setdefault(id(called.node), []).append((part, call))
+        self.held = self._held()
+
+    def _held(self) -> set[int]:
+        """Functions whose variables are part of a state: the main loop is in them, or in what they call."""
+        calls = {id(part.node): self.program.files[part.file].calls for part in self.parts}
+        held = {
+            id(part.node) for part in self.parts
+            if any(isinstance(one, ast.Call) and calls[id(part.node)].called(one) == "checkpointing" for one in _nodes(part))
+        }  # fmt: skip
+        pending = list(held)
+        while pending:
+            more = {id(caller.node) for caller, _ in self.sites.get(pending.pop(), ())} - held
+            held |= more
+            pending += more
+        return held | {id(part.node) for part in self.program.bodies.values()}
+
+    def words(self, file: str, lines: tuple[int, int]) -> frozenset[str]:
+        for part in self.parts:
+            own = [one for one in _statements(part) if part.file == file and first_line(one) <= lines[1] and lines[0] <= last_line(one)]
+            for one in own:
+                self.above.add(id(part.node))
+                self._reach(one, part)
+        while self.pending:
+            self._follow(*self.pending.pop())
+        return frozenset(self.words_found)
+
+    def _reach(self, statement: ast.stmt, part: Part) -> None:
+        """A statement that runs: what it says, and what decides whether it does; so does whoever calls its function."""
+        self.pending += [(one, part) for one in heads(statement)] if any(True for _ in bodies(statement)) else [(statement, part)]
+        for other in _statements(part):
+            inside = list(statements([inner for body in bodies(other) for inner in body]))
+            if any(one is statement or isinstance(one, _LEAVES) for one in inside):
+                self.pending += [(one, part) for one in heads(other)]
+        self._callers(part)
+
+    def _follow(self, node: ast.AST, part: Part) -> None:
+        if id(node) in self.seen:
+            return
+        self.seen.add(id(node))
+        for one in ast.walk(node):
+            if isinstance(one, ast.Attribute):
+                self.words_found.add(one.attr)
+                self._attribute(one.attr)
+            elif isinstance(one, ast.Name):
+                self.words_found.add(one.id)
+                self._variable(one.id, part)
+            elif isinstance(one, ast.Call):
+                self.pending += [(inner, called) for called in self.program.called(one, part) for inner in _body(called)]
+
+    def _variable(self, name: str, part: Part) -> None:
+        """Where a variable has its value from."""
+        owner = self._owner(name, part)
+        if (id(owner.node), name) in self.seen:
+            return
+        self.seen.add((id(owner.node), name))
+        binding = [one for one in _statements(owner) if _binds(one, name)]
+        if id(owner.node) in self.held:
+            binding = binding if len(binding) > 1 else []
+        else:
+            binding += [one for one in _statements(owner) if isinstance(one, ast.Expr) and root(one.value) == name]
+            self._callers(owner)
+        for one in binding:
+            self._reach(one, owner)
+
+    def _attribute(self, name: str) -> None:
+        """The same of an attribute, whosever it is."""
+        if (0, name) in self.seen:
+            return
+        self.seen.add((0, name))
+        setting = [(one, part) for part in self.parts for one in _statements(part) if _sets(one, name)]
+        for one, part in setting if len(setting) > 1 else ():
+            self.above.add(id(part.node))
+            self._reach(one, part)
+
+    def _owner(self, name: str, part: Part) -> Part:
+        """The function whose variable it is, or the file."""
+        around = [one for one in self.program.parts if one is part or any(inner is part.node for inner in ast.walk(one.node))]
+        for one in sorted(around, key=lambda one: getattr(one.node, "lineno", 0), reverse=True):
+            if name in bound(one.node):
+                return one
+        return self.program.bodies[part.file]
+
+    def _callers(self, part: Part) -> None:
+        """Where a function that no state has anything of is called from."""
+        if id(part.node) in self.held or id(part.node) not in self.above or (id(part.node), "") in self.seen:
+            return
+        self.seen.add((id(part.node), ""))
+        for caller, call in self.sites.get(id(part.node), ()):
+            self._around(call, caller)
+        if part.anywhere:  # handed on as a value: with what stands beside it there
+            for other in self.parts:
+                for one in _nodes(other):
+                    if part.name == (one.id if isinstance(one, ast.Name) else one.attr if isinstance(one, ast.Attribute) else None):
+                        self._around(one, other)
+
+    def _around(self, node: ast.AST, part: Part) -> None:
+        """A place in a function: the innermost statement around it."""
+        self.above.add(id(part.node))
+        if isinstance(node, ast.Call):
+            self.pending.append((node, part))
+        around = [one for one in _statements(part) if any(inner is node for inner in ast.walk(one))]
+        if around:
+            self._reach(around[-1], part)
+
+
+def _nodes(part: Part) -> Iterator[ast.AST]:
+    """What a function says itself, also in comprehensions and lambdas; functions inside it are parts of their own."""
+    pending = list(of_own(part.node))
+    while pending:
+        one = pending.pop()
+        yield one
+        if isinstance(one, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            pending += [inner for inner in ast.walk(one) if inner is not one]
+
+
+def _statements(part: Part) -> list[ast.stmt]:
+    """The statements of a function itself, outer ones first."""
+    return [one for one in of_own(part.node) if isinstance(one, ast.stmt)]
+
+
+def _own(statement: ast.stmt) -> Iterator[ast.AST]:
+    """What of a statement is not in others inside it."""
+    for top in heads(statement) if any(True for _ in bodies(statement)) else [statement]:
+        yield from ast.walk(top)
+
+
+def _binds(statement: ast.stmt, name: str) -> bool:
+    return any(name in bound_by(one) for one in _own(statement))
+
+
+def _sets(statement: ast.stmt, attribute: str) -> bool:
+    return any(isinstance(one, ast.Attribute) and one.attr == attribute and not isinstance(one.ctx, ast.Load) for one in _own(statement))
+
+
+def _body(part: Part) -> Iterable[ast.AST]:
+    return part.node.body
