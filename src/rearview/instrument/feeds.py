@@ -2,8 +2,8 @@
 
 `report(digest())` gives `report` a value that no state has and nothing compares; a probe in it reads what `digest` reads. Variables of
 files and of functions that the main loop runs in, and attributes, are part of each state, and compared with it: there the search ends,
-unless they are bound in several places, so that what the probe saw may be gone when the state is taken. By name, on the safe side. Knows
-source. Must not know checkpoints. Pure.
+unless they are bound in several places of the loop, so that what the probe saw may be gone when the state is taken, or behind it. By name,
+on the safe side. Knows source. Must not know checkpoints. Pure.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from rearview.instrument.calls import bodies, first_line, heads, last_line, stat
 from rearview.instrument.program import Part, Program
 from rearview.instrument.scopes import bound, bound_by, of_own, root
 
+_NOWHERE = (1 << 31, 1 << 31)
 _LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
 
@@ -32,6 +33,8 @@ class _Search:
     words_found: set[str] = field(default_factory=set)
     pending: list[tuple[ast.AST, Part]] = field(default_factory=list)
     seen: set[int | tuple[int, str]] = field(default_factory=set)
+    leading: set[int] = field(default_factory=set)
+    """Statements that the main loop is in, or what leads to it: `best = main()` is bound behind it."""
     above: set[int] = field(default_factory=set)
     """Functions that a probe is in or that lead to it. One that is merely called gets what it is given where that is."""
 
@@ -44,19 +47,32 @@ class _Search:
                     self.sites.setdefault(id(called.node), []).append((part, call))
         self.held = self._held()
 
-    def _held(self) -> set[int]:
-        """Functions whose variables are part of a state: the main loop is in them, or in what they call."""
-        calls = {id(part.node): self.program.files[part.file].calls for part in self.parts}
-        held = {
-            id(part.node) for part in self.parts
-            if any(isinstance(one, ast.Call) and calls[id(part.node)].called(one) == "checkpointing" for one in _nodes(part))
-        }  # fmt: skip
-        pending = list(held)
+    def _held(self) -> dict[int, tuple[int, int]]:
+        """Functions and files whose variables are part of a state, with the lines that the main loop is in, or what leads to it."""
+        held = {id(part.node): _NOWHERE for part in self.program.bodies.values()}
+        pending = [(part, call) for part in self.parts for call in _nodes(part) if self._begins(call, part)]
         while pending:
-            more = {id(caller.node) for caller, _ in self.sites.get(pending.pop(), ())} - held
-            held |= more
-            pending += more
-        return held | {id(part.node) for part in self.program.bodies.values()}
+            part, call = pending.pop()
+            if held.get(id(part.node), _NOWHERE) == _NOWHERE:
+                around = _around(call, part)
+                held[id(part.node)] = (first_line(around[0]), last_line(around[0])) if around else _NOWHERE
+                self.leading.update(map(id, around[-1:]))
+                pending += self.sites.get(id(part.node), ())
+        return held
+
+    def _begins(self, node: ast.AST, part: Part) -> bool:
+        return isinstance(node, ast.Call) and self.program.files[part.file].calls.called(node) == "checkpointing"
+
+    def _lost(self, binding: list[tuple[ast.stmt, Part]]) -> list[tuple[ast.stmt, Part]]:
+        """Of the statements that bind something which states hold, those whose value no state may have any more, or yet."""
+        inside, behind = [], []
+        for one, part in binding:
+            first, last = self.held.get(id(part.node), (0, 0))
+            if (first_line(one) > last and last) or id(one) in self.leading:
+                behind.append((one, part))
+            elif last_line(one) >= first and getattr(part.node, "name", "") != "__init__":
+                inside.append((one, part))
+        return [*behind, *(inside if len(inside) > 1 else [])]
 
     def words(self, file: str, lines: tuple[int, int]) -> frozenset[str]:
         for part in self.parts:
@@ -97,14 +113,14 @@ class _Search:
         if (id(owner.node), name) in self.seen:
             return
         self.seen.add((id(owner.node), name))
-        binding = [one for one in _statements(owner) if _binds(one, name)]
+        binding = [(one, owner) for one in _statements(owner) if _binds(one, name)]
         if id(owner.node) in self.held:
-            binding = binding if len(binding) > 1 else []
+            binding = self._lost(binding)
         else:
-            binding += [one for one in _statements(owner) if isinstance(one, ast.Expr) and root(one.value) == name]
+            binding += [(one, owner) for one in _statements(owner) if isinstance(one, ast.Expr) and root(one.value) == name]
             self._callers(owner)
-        for one in binding:
-            self._reach(one, owner)
+        for one, part in binding:
+            self._reach(one, part)
 
     def _attribute(self, name: str) -> None:
         """The same of an attribute, whosever it is."""
@@ -112,7 +128,7 @@ class _Search:
             return
         self.seen.add((0, name))
         setting = [(one, part) for part in self.parts for one in _statements(part) if _sets(one, name)]
-        for one, part in setting if len(setting) > 1 else ():
+        for one, part in self._lost(setting):
             self.above.add(id(part.node))
             self._reach(one, part)
 
@@ -130,21 +146,20 @@ class _Search:
             return
         self.seen.add((id(part.node), ""))
         for caller, call in self.sites.get(id(part.node), ()):
-            self._around(call, caller)
+            self._place(call, caller)
         if part.anywhere:  # handed on as a value: with what stands beside it there
             for other in self.parts:
                 for one in _nodes(other):
                     if part.name == (one.id if isinstance(one, ast.Name) else one.attr if isinstance(one, ast.Attribute) else None):
-                        self._around(one, other)
+                        self._place(one, other)
 
-    def _around(self, node: ast.AST, part: Part) -> None:
+    def _place(self, node: ast.AST, part: Part) -> None:
         """A place in a function: the innermost statement around it."""
         self.above.add(id(part.node))
         if isinstance(node, ast.Call):
             self.pending.append((node, part))
-        around = [one for one in _statements(part) if any(inner is node for inner in ast.walk(one))]
-        if around:
-            self._reach(around[-1], part)
+        for one in _around(node, part)[-1:]:
+            self._reach(one, part)
 
 
 def _nodes(part: Part) -> Iterator[ast.AST]:
@@ -160,6 +175,11 @@ def _nodes(part: Part) -> Iterator[ast.AST]:
 def _statements(part: Part) -> list[ast.stmt]:
     """The statements of a function itself, outer ones first."""
     return [one for one in of_own(part.node) if isinstance(one, ast.stmt)]
+
+
+def _around(node: ast.AST, part: Part) -> list[ast.stmt]:
+    """The statements of a function that a node is in, outer ones first."""
+    return [one for one in _statements(part) if any(inner is node for inner in ast.walk(one))]
 
 
 def _own(statement: ast.stmt) -> Iterator[ast.AST]:

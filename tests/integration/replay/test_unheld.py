@@ -227,6 +227,36 @@ def test_what_a_function_is_given_by_what_no_state_holds(given: Story, name: str
     assert given.rows(given.project, name) == given.truth(name) != {}
 
 
+REMEMBERS = """
+import functools
+import random
+import rearview as rv
+
+random.seed(2)
+total = 0.0
+
+@functools.lru_cache
+def length(text):
+    return len(text)
+
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(4)):
+        for step in rv.loop("step", range(3)):
+            total += length("a" * random.randrange(3)) + random.random()
+        rv.log("total", total)
+        rv.log("twice", total * 2)  #?
+"""
+
+
+def test_a_cache_with_a_limit_that_a_statement_has_nothing_to_do_with(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"train.py": REMEMBERS}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    story.ask("twice")
+    assert story.rows(story.project, "twice") == story.truth("twice") != {}
+    [told] = [json.loads(path.read_text()) for path in story.project.glob(".rearview/runs/*/replays/*/replay.json")]
+    assert told["rung"] == "resume"
+
+
 INSIDE = """
 import json
 import random

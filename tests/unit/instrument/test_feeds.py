@@ -76,7 +76,16 @@ def test_what_is_gone_when_the_state_is_taken(body: str) -> None:
         ("report(once)", "def report"),  # a variable of the function that the main loop is in: each state has it
         ("report(meter(held))\nmeter(digest())", "def report"),  # what another call gives to it is something else
         ("held = digest()\nPROBE(other)", "def main"),
+        ("gone += digest()\nPROBE(gone)", "def main"),  # what it begins with does not overwrite it
     ],
 )
 def test_the_search_ends_at_what_states_hold(body: str, marked: str) -> None:
     assert "secret" not in found(body, marked)
+
+
+def test_behind_the_loop_no_state_has_anything() -> None:
+    files = {"train.py": TRAIN.replace("BODY", "pass") + "    score = digest()\n    PROBE(score)\n    return score\n"}
+    files["train.py"] += "given = main()\nPROBE(given)\nlast = digest()\nPROBE(last)\n"
+    probes = [at for at, text in enumerate(files["train.py"].splitlines(), 1) if "PROBE(" in text][-3:]
+    for line in probes:
+        assert "secret" in feeds(Program(files), "train.py", (line, line))
