@@ -9,13 +9,18 @@ on the safe side. Knows source. Must not know checkpoints. Pure.
 from __future__ import annotations
 
 import ast
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from rearview.instrument.calls import bodies, first_line, heads, last_line, statements
 from rearview.instrument.program import Part, Program
 from rearview.instrument.scopes import bound, bound_by, of_own, root
 
+EVERYTHING = "*"
+"""For a program that is too large to be searched: the value may come from anything."""
+_MOST_SECONDS = 5.0
 _NOWHERE = (1 << 31, 1 << 31)
 _LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
@@ -32,6 +37,8 @@ class _Search:
     program: Program
     words_found: set[str] = field(default_factory=set)
     pending: list[tuple[ast.AST, Part]] = field(default_factory=list)
+    places: list[tuple[ast.AST, Part]] = field(default_factory=list)
+    """From where functions are called: whatever is around these is to be followed too."""
     seen: set[int | tuple[int, str]] = field(default_factory=set)
     leading: set[int] = field(default_factory=set)
     """Statements that the main loop is in, or what leads to it: `best = main()` is bound behind it."""
@@ -41,11 +48,30 @@ class _Search:
     def __post_init__(self) -> None:
         self.parts = [*self.program.bodies.values(), *self.program.parts]
         self.sites: dict[int, list[tuple[Part, ast.Call]]] = {}
+        self.named: dict[str, list[tuple[ast.AST, Part]]] = {}
+        """Where a name or an attribute stands."""
+        self.setting: dict[str, list[tuple[ast.stmt, Part]]] = {}
+        """The statements that set an attribute."""
+        self.around: dict[int, list[Part]] = {}
+        """The functions that a function is in, and itself; the innermost last."""
         for part in self.parts:
-            for call in (one for one in _nodes(part) if isinstance(one, ast.Call)):
-                for called in self.program.called(call, part):
-                    self.sites.setdefault(id(called.node), []).append((part, call))
+            self._look_at(part)
         self.held = self._held()
+
+    def _look_at(self, part: Part) -> None:
+        for one in _nodes(part):
+            if isinstance(one, ast.Call):
+                for called in self.program.called(one, part):
+                    self.sites.setdefault(id(called.node), []).append((part, one))
+            elif isinstance(one, ast.Name | ast.Attribute):
+                self.named.setdefault(one.id if isinstance(one, ast.Name) else one.attr, []).append((one, part))
+        for statement in _statements(part):
+            for name in {one.attr for one in _own(statement) if isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load)}:
+                self.setting.setdefault(name, []).append((statement, part))
+        if not isinstance(part.node, ast.Module):
+            for inner in ast.walk(part.node):
+                if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
+                    self.around.setdefault(id(inner), []).append(part)
 
     def _held(self) -> dict[int, tuple[int, int]]:
         """Functions and files whose variables are part of a state, with the lines that the main loop is in, or what leads to it."""
@@ -80,17 +106,23 @@ class _Search:
             for one in own:
                 self.above.add(id(part.node))
                 self._reach(one, part)
-        while self.pending:
-            self._follow(*self.pending.pop())
+        until = time.monotonic() + _MOST_SECONDS
+        while self.pending or self.places:
+            if time.monotonic() > until:
+                return frozenset({EVERYTHING})
+            if self.pending:
+                self._follow(*self.pending.pop())
+            else:
+                self._place(*self.places.pop())
         return frozenset(self.words_found)
 
     def _reach(self, statement: ast.stmt, part: Part) -> None:
         """A statement that runs: what it says, and what decides whether it does; so does whoever calls its function."""
         self.pending += [(one, part) for one in heads(statement)] if any(True for _ in bodies(statement)) else [(statement, part)]
-        for other in _statements(part):
-            inside = list(statements([inner for body in bodies(other) for inner in body]))
-            if any(one is statement or isinstance(one, _LEAVES) for one in inside):
-                self.pending += [(one, part) for one in heads(other)]
+        layout = _layout(part)
+        for other in [*layout.around.get(id(statement), ()), *(() if (id(part.node), "leaves") in self.seen else layout.leaving)]:
+            self.pending += [(one, part) for one in heads(other)]
+        self.seen.add((id(part.node), "leaves"))
         self._callers(part)
 
     def _follow(self, node: ast.AST, part: Part) -> None:
@@ -127,16 +159,14 @@ class _Search:
         if (0, name) in self.seen:
             return
         self.seen.add((0, name))
-        setting = [(one, part) for part in self.parts for one in _statements(part) if _sets(one, name)]
-        for one, part in self._lost(setting):
+        for one, part in self._lost(self.setting.get(name, [])):
             self.above.add(id(part.node))
             self._reach(one, part)
 
     def _owner(self, name: str, part: Part) -> Part:
         """The function whose variable it is, or the file."""
-        around = [one for one in self.program.parts if one is part or any(inner is part.node for inner in ast.walk(one.node))]
-        for one in sorted(around, key=lambda one: getattr(one.node, "lineno", 0), reverse=True):
-            if name in bound(one.node):
+        for one in sorted(self.around.get(id(part.node), ()), key=lambda one: getattr(one.node, "lineno", 0), reverse=True):
+            if name in _bound(one):
                 return one
         return self.program.bodies[part.file]
 
@@ -146,12 +176,9 @@ class _Search:
             return
         self.seen.add((id(part.node), ""))
         for caller, call in self.sites.get(id(part.node), ()):
-            self._place(call, caller)
+            self.places.append((call, caller))
         if part.anywhere:  # handed on as a value: with what stands beside it there
-            for other in self.parts:
-                for one in _nodes(other):
-                    if part.name == (one.id if isinstance(one, ast.Name) else one.attr if isinstance(one, ast.Attribute) else None):
-                        self._place(one, other)
+            self.places += self.named.get(part.name, ())
 
     def _place(self, node: ast.AST, part: Part) -> None:
         """A place in a function: the innermost statement around it."""
@@ -172,6 +199,12 @@ def _nodes(part: Part) -> Iterator[ast.AST]:
             pending += [inner for inner in ast.walk(one) if inner is not one]
 
 
+@lru_cache(maxsize=4096)
+def _bound(part: Part) -> set[str]:
+    return bound(part.node)
+
+
+@lru_cache(maxsize=4096)
 def _statements(part: Part) -> list[ast.stmt]:
     """The statements of a function itself, outer ones first."""
     return [one for one in of_own(part.node) if isinstance(one, ast.stmt)]
@@ -179,7 +212,32 @@ def _statements(part: Part) -> list[ast.stmt]:
 
 def _around(node: ast.AST, part: Part) -> list[ast.stmt]:
     """The statements of a function that a node is in, outer ones first."""
-    return [one for one in _statements(part) if any(inner is node for inner in ast.walk(one))]
+    layout = _layout(part)
+    inner = layout.holder.get(id(node))
+    return [] if inner is None else [*layout.around.get(id(inner), ()), inner]
+
+
+@dataclass(slots=True)
+class _Layout:
+    """Of a function: the statements around each of its statements, in which each node stands, and those in which it may be left."""
+
+    around: dict[int, list[ast.stmt]] = field(default_factory=dict)
+    holder: dict[int, ast.stmt] = field(default_factory=dict)
+    leaving: list[ast.stmt] = field(default_factory=list)
+
+
+@lru_cache(maxsize=4096)
+def _layout(part: Part) -> _Layout:
+    made = _Layout()
+    for one in _statements(part):
+        above = made.around.setdefault(id(one), [])
+        if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner = [inner for body in bodies(one) for inner in body]
+            made.around.update({id(child): [*above, one] for child in inner})
+            if any(isinstance(child, _LEAVES) for child in statements(inner)):
+                made.leaving.append(one)
+        made.holder.update({id(node): one for node in _own(one)})
+    return made
 
 
 def _own(statement: ast.stmt) -> Iterator[ast.AST]:
@@ -190,10 +248,6 @@ def _own(statement: ast.stmt) -> Iterator[ast.AST]:
 
 def _binds(statement: ast.stmt, name: str) -> bool:
     return any(name in bound_by(one) for one in _own(statement))
-
-
-def _sets(statement: ast.stmt, attribute: str) -> bool:
-    return any(isinstance(one, ast.Attribute) and one.attr == attribute and not isinstance(one.ctx, ast.Load) for one in _own(statement))
 
 
 def _body(part: Part) -> Iterable[ast.AST]:

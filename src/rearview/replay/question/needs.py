@@ -32,6 +32,7 @@ BEYOND_CALLS = frozenset(
     "cache_info getEffectiveLevel isEnabledFor grad_fn is_leaf _version get_gradient_edge make_dot getsignal getrusage".split()
 )
 """The same in functions that a statement calls. Folder, environment and settings are put back with a state (`state/process`)."""
+_SAYS_BEYOND = re.compile(rf"\b({'|'.join(sorted(BEYOND_CALLS))})\b")
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -84,17 +85,17 @@ def _outside(question: Question, files: dict[str, str], entry: str | None, every
     words = frozenset().union(*(one.words for _, one in every))
     groups = [(group.file, group.place) for group in question.statements.added.groups]
     stores, calls = list(foreign.stores(files, entry, groups)), list(settings.settings(files, entry, groups))
-    if stores or calls or any(word in text for text in question.statements.program().values() for word in BEYOND_CALLS):
+    if stores or calls or any(_SAYS_BEYOND.search(text) for text in question.statements.program().values()):
         words |= _fed(question)
     beyond = sorted(BEYOND_CALLS & words)
     if beyond:
         return f"what a statement calls, or gets its value from, reads what no stored state holds ({', '.join(beyond)})"
     for store in stores:
-        if not store.attribute or store.words & words:
+        if not store.attribute or store.words & words or feeds.EVERYTHING in words:
             what = f"{store.owner or 'an object'}{'.' if store.attribute else ''}{store.attribute}"
             return f"line {store.line} of {store.file} sets {what}, which no stored state holds and a statement may read"
     for one in calls:
-        if one.sets or one.function in words:
+        if one.sets or one.function in words or feeds.EVERYTHING in words:
             return f"line {one.line} of {one.file} calls {one.text}, which may set what no stored state holds and a statement may read"
     return ""
 
@@ -162,7 +163,7 @@ def lacking(found: Found, history: History, question: Question | None = None) ->
     names: set[str] = set()
     what: dict[str, None] = {}
     for one in history.boundaries:
-        lacks = [where for where in one.lacks if ANYTHING in read or read.intersection(_WORD.findall(where)) or _last(where) in fed]
+        lacks = [where for where in one.lacks if ANYTHING in read | fed or read.intersection(_WORD.findall(where)) or _last(where) in fed]
         if lacks:
             names.add(one.name)
             what.update(dict.fromkeys(lacks))
