@@ -93,8 +93,8 @@ def scopes(tree: ast.Module) -> Iterator[list[ast.stmt]]:
 
 
 def _yields(statement: ast.For) -> bool:
-    """Whether the body runs as part of a generator: then whoever consumes that drives the loop."""
-    body = (node for one in statement.body for node in within(one))
+    """Whether the body runs as part of a generator: then whoever consumes that drives the loop. One that it defines is another."""
+    body = (node for one in statement.body if not isinstance(one, DELAYED) for node in within(one))
     return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in body)
 
 

@@ -150,7 +150,7 @@ def prepare(
     made.question, made.reads, made.along = question, found.reads, found.along
     if ask.at is not None and not question.placed:
         made.placed = "before" if ask.at.before else "after"
-    without, said = needs.lacking(found, made.history)
+    without, said = needs.lacking(found, made.history, question)
     files = lost_files.unusable(store, project, made.known, [log.text for log in question.logs], _last_state(made.history, need))
     made.notes += [*found.notes, *said, *([files.sentence] if files.sentence else [])]
     deeper = frozenset(one.name for one in made.history.boundaries if one.part == OTHER and one.name in without)

@@ -17,6 +17,8 @@ from rearview.state.take.walk import Lost
 from rearview.state.tree import RootKey
 
 KIND = "cache"
+UNKEPT = "live"
+"""The kind of node that stands for one whose answers cannot be put back."""
 _CACHED = type(functools.lru_cache(lambda: None))
 _MAY_BE = frozenset((_CACHED, staticmethod, classmethod))
 _WHY = "what it remembered in the loops is not kept (a cache with a limit, or with keywords in its keys)"

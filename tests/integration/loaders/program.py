@@ -7,6 +7,7 @@ of each item, and draws from the three global streams in between) is written dow
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import multiprocessing
@@ -91,17 +92,30 @@ def resume(training: Training, kept: dict[str, Any], inexact: list[str]) -> list
     scenario.set_state(kept["state"])
     epoch, count, position = kept["epoch"], kept["count"], kept.pop("position")
     start: list[Any] = [epoch + 1, 0, None]
+    birth = None
     if position is not None:
+        told = copy.deepcopy(position)
         source = scenario.source(epoch)
-        items = positions.put_back(source, position)
-        start = [epoch, count, [items, positions.born_as(source, position)]]
+        items, birth = positions.put_back(source, position), positions.born_as(source, position)
+        start = [epoch, count, [items, birth]]
         inexact += position["inexact"]
     else:
         for loader, held in zip(scenario.loaders(), kept["held"], strict=False):
             loaders.put_back(loader, held)
             inexact += held["inexact"]
     streams.put_back(kept["streams"])  # last
+    if birth is not None:
+        inexact += [f"{what} is told otherwise than it was" for what in _otherwise(positions.take(start[2][0], birth, count), told)]
     return start
+
+
+def _otherwise(now: Any, then: Any, where: str = "position") -> list[str]:
+    """What of a position differs from what it was: a replay proves itself by that."""
+    if isinstance(now, dict) and isinstance(then, dict) and now.keys() == then.keys():
+        return [found for key in now for found in _otherwise(now[key], then[key], f"{where}.{key}")]
+    if isinstance(now, (list, tuple)) and isinstance(then, (list, tuple)) and len(now) == len(then):
+        return [found for at, pair in enumerate(zip(now, then, strict=True)) for found in _otherwise(*pair, f"{where}.{at}")]
+    return [] if repr(now) == repr(then) else [where]
 
 
 def in_child(work: Callable[[], None]) -> None:

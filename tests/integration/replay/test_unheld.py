@@ -171,6 +171,92 @@ def test_names_in_functions_and_methods_of_classes_too(tmp_path: Path) -> None:
     assert story.rows(story.project, *names) == story.truth(*names)
 
 
+GIVEN = """
+import csv
+import functools
+import hashlib
+import random
+import rearview as rv
+
+random.seed(2)
+total = 0.0
+opaque = hashlib.md5()
+
+@functools.lru_cache
+def baseline(split):
+    return total
+
+def report(x):
+    y = x
+    rv.log("given", y)  #?
+
+def tell(x):
+    str(x)
+    rv.log("cached", x)  #?
+
+def show(x):
+    str(x)
+    rv.log("set", x)  #?
+
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(6)):
+        for step in rv.loop("step", range(3)):
+            total += random.random()
+            opaque.update(str(total).encode())
+            csv.field_size_limit(1000 + epoch)
+        rv.log("total", total)
+        report(opaque.hexdigest())
+        tell(total - baseline("val"))
+        show(csv.field_size_limit())
+        spoken = opaque.hexdigest()
+        rv.log("overwritten", spoken)  #?
+        spoken = ""
+"""
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    story = Story(tmp_path_factory.mktemp("given"), {"train.py": GIVEN}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    return story
+
+
+@pytest.mark.parametrize("name", ["given", "cached", "set", "overwritten"])
+def test_what_a_function_is_given_by_what_no_state_holds(given: Story, name: str) -> None:
+    given.climb(name)
+    assert given.rows(given.project, name) == given.truth(name) != {}
+
+
+REMEMBERS = """
+import functools
+import random
+import rearview as rv
+
+random.seed(2)
+total = 0.0
+
+@functools.lru_cache
+def length(text):
+    return len(text)
+
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(4)):
+        for step in rv.loop("step", range(3)):
+            total += length("a" * random.randrange(3)) + random.random()
+        rv.log("total", total)
+        rv.log("twice", total * 2)  #?
+"""
+
+
+def test_a_cache_with_a_limit_that_a_statement_has_nothing_to_do_with(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"train.py": REMEMBERS}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    story.ask("twice")
+    assert story.rows(story.project, "twice") == story.truth("twice") != {}
+    [told] = [json.loads(path.read_text()) for path in story.project.glob(".rearview/runs/*/replays/*/replay.json")]
+    assert told["rung"] == "resume"
+
+
 INSIDE = """
 import json
 import random

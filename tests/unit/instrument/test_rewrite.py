@@ -69,6 +69,7 @@ def marked(text: str) -> int:
         "for x in (bar := tqdm(rv.loop('a', xs))):\n  bar.update()",
         "from rearview import loop as l\nfor x in l('a', xs): pass",
         "class A:\n  def fit(self):\n    for self.i in rv.loop('a', xs): pass",
+        "for x in rv.loop('a', xs):\n  def ticks():\n    while x: yield\n  for y in ticks(): pass",
     ],
 )
 def test_a_loop_that_a_for_statement_drives_is_marked(text: str) -> None:

@@ -49,15 +49,41 @@ class Statement(Protocol):
 
 
 def clocked(files: Mapping[str, str], logs: Iterable[Statement]) -> frozenset[str]:
-    """The names whose statements read a clock, or a variable that was computed from one."""
-    known: dict[str, _File] = {}
-    found = set()
-    for log in logs:
-        if log.file not in known:
-            known[log.file] = _File.of(files.get(log.file, ""))
-        if log.name is not None and known[log.file].reads_clock(log.text, log.function):
-            found.add(log.name)
-    return frozenset(found)
+    """The names whose statements read a clock, or a variable that was computed from one, or given such a thing as an argument."""
+    known = {path: _File.of(text) for path, text in files.items()}
+    _hand_over(list(known.values()))
+    named = [log for log in logs if log.name is not None and log.file in known]
+    return frozenset(log.name for log in named if log.name is not None and known[log.file].reads_clock(log.text, log.function))
+
+
+def _hand_over(files: list[_File]) -> None:
+    """What is computed from a clock and given to a function of the program, by its name, is so there too."""
+    functions: dict[str, list[tuple[_File, Scope, ast.arguments]]] = {}
+    for file in files:
+        for scope, node in _scoped(file.tree, ""):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                called = scope.rpartition(".")[2] if node.name == "__init__" else node.name
+                functions.setdefault(called, []).append((file, f"{scope}.{node.name}" if scope else node.name, node.args))
+    calls = [
+        (file, scope, node, functions[name]) for file in files for scope, node in _scoped(file.tree, "")
+        if isinstance(node, ast.Call) and (name := getattr(node.func, "attr", getattr(node.func, "id", ""))) in functions
+    ]  # fmt: skip
+    again = bool(calls)
+    while again:
+        again = False
+        for file, scope, call, meant in calls:
+            timed = [at for at, one in enumerate(call.args) if file.is_computed(one, scope)]
+            words = {one.arg for one in call.keywords if one.arg is not None and file.is_computed(one.value, scope)}
+            for other, inside, given in meant if timed or words else ():
+                again |= other.given(inside, given, timed, words)
+
+
+def _scoped(node: ast.AST, scope: Scope) -> Iterator[tuple[Scope, ast.AST]]:
+    """Every node, with the function or class it is in."""
+    for child in ast.iter_child_nodes(node):
+        yield scope, child
+        name = child.name if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else ""
+        yield from _scoped(child, ".".join(filter(None, (scope, name))))
 
 
 def timed(files: Mapping[str, str]) -> frozenset[str]:
@@ -81,6 +107,7 @@ class _File:
     """What a name stands for: `pc` for `time.perf_counter`."""
     bound: dict[Scope, set[str]] = field(default_factory=dict)
     tainted: set[tuple[Scope, str]] = field(default_factory=set)
+    assigned: list[tuple[Scope, str, ast.AST]] = field(default_factory=list)
 
     @classmethod
     def of(cls, text: str) -> _File:
@@ -95,16 +122,33 @@ class _File:
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 made.imported.update({one.asname or one.name: f"{node.module}.{one.name}" for one in node.names})
         made.tree = tree
-        assigned = list(_assignments(tree, ""))
-        for scope, target, _ in assigned:
+        made.assigned = list(_assignments(tree, ""))
+        for scope, target, _ in made.assigned:
             made.bound.setdefault(scope, set()).add(target)
-        before = -1
-        while before != len(made.tainted):  # a variable may be computed from one that is found later
-            before = len(made.tainted)
-            for scope, target, value in assigned:
-                if made._is_computed(value, scope):
-                    made.tainted.add(("" if "." in target else scope, target))
+        made.spread()
         return made
+
+    def spread(self) -> None:
+        """Variables that are computed from tainted ones are tainted."""
+        before = -1
+        while before != len(self.tainted):  # a variable may be computed from one that is found later
+            before = len(self.tainted)
+            for scope, target, value in self.assigned:
+                if self.is_computed(value, scope):
+                    self.tainted.add(("" if "." in target else scope, target))
+
+    def given(self, function: Scope, arguments: ast.arguments, places: list[int], words: set[str]) -> bool:
+        """A function is given tainted arguments, by place or by word; whether that is new."""
+        listed = [one.arg for one in [*arguments.posonlyargs, *arguments.args]]
+        first = 1 if listed[:1] in (["self"], ["cls"]) else 0
+        names = {listed[first + at] if first + at < len(listed) else getattr(arguments.vararg, "arg", "") for at in places}
+        names |= words & {*listed, *(one.arg for one in arguments.kwonlyargs)}
+        new = {(function, name) for name in names if name} - self.tainted
+        self.bound.setdefault(function, set()).update(name for _, name in new)
+        self.tainted |= new
+        if new:
+            self.spread()
+        return bool(new)
 
     def reads_clock(self, text: str, scope: Scope) -> bool:
         """Whether anything in a statement reads one."""
@@ -137,13 +181,13 @@ class _File:
             scope = scope.rpartition(".")[0]
         return (scope, written) in self.tainted
 
-    def _is_computed(self, node: ast.AST, scope: Scope) -> bool:
+    def is_computed(self, node: ast.AST, scope: Scope) -> bool:
         """By arithmetic from a clock, or from what was."""
         if self._is_clock(node) or self._is_tainted(node, scope):
             return True
         if isinstance(node, ast.Call):
-            return _dotted(node.func) in _PLAIN and any(self._is_computed(one, scope) for one in node.args)
-        return isinstance(node, _ARITHMETIC) and any(self._is_computed(one, scope) for one in ast.iter_child_nodes(node))
+            return _dotted(node.func) in _PLAIN and any(self.is_computed(one, scope) for one in node.args)
+        return isinstance(node, _ARITHMETIC) and any(self.is_computed(one, scope) for one in ast.iter_child_nodes(node))
 
 
 def _meant(one: ast.alias) -> str:

@@ -1,6 +1,7 @@
 """Added statements that nobody asked for are left out of what runs; every other line stays where it is. Pure: text in, text out.
 
-Only calls that stand alone are left out: what assigns something may be needed by another statement.
+Only calls that stand alone are left out, with the conditions around them: what assigns something, or calls something else, may be needed
+by another statement.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from rearview.instrument.added import Added, Log, Place
-from rearview.instrument.calls import bodies, statements, tree_of
+from rearview.instrument.calls import bodies, heads, statements, tree_of
 
 _NOTHING = b"pass"
+_STILL = frozenset("len isinstance hasattr int float abs no_grad inference_mode".split())
 
 
 def narrowed(added: Added, files: dict[str, str], asked: Collection[Log]) -> tuple[Added, dict[str, str]]:
@@ -29,7 +31,7 @@ def narrowed(added: Added, files: dict[str, str], asked: Collection[Log]) -> tup
         places: list[Place] = []
         for number, group in groups.items():
             inside = outermost(tree, group)
-            dropped = [one for one in inside if is_one_of(others, one)]
+            dropped = [one for one in inside if only_logs(others, one)]
             places += map(_place, dropped)
             if inside and len(dropped) == len(inside):
                 gone.add(number)
@@ -41,6 +43,22 @@ def is_one_of(logs: Iterable[Log], statement: ast.stmt) -> bool:
     """Whether a statement of their file is one of some logs, and nothing else: others may share its line."""
     here = [log for log in logs if log.line == statement.lineno] if isinstance(statement, ast.Expr) else []
     return any(ast.unparse(tree_of(log.text)) == ast.unparse(statement) for log in here)
+
+
+def only_logs(logs: Sequence[Log], statement: ast.stmt) -> bool:
+    """Whether a statement is one of some logs, or a condition around nothing else that computes no more than whether it holds."""
+    if not isinstance(statement, ast.If | ast.With):
+        return is_one_of(logs, statement)
+    inside = [one for body in bodies(statement) for one in body]
+    around = [node for head in heads(statement) for node in ast.walk(head)]
+    does = any(isinstance(node, ast.NamedExpr) or (isinstance(node, ast.Call) and not _is_still(node)) for node in around)
+    named = isinstance(statement, ast.With) and any(item.optional_vars for item in statement.items)
+    return not does and not named and all(isinstance(one, ast.Pass) or only_logs(logs, one) for one in inside)
+
+
+def _is_still(call: ast.Call) -> bool:
+    """A call that leaves everything as it was."""
+    return (call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")) in _STILL
 
 
 def outermost(tree: ast.Module, group: Place) -> list[ast.stmt]:

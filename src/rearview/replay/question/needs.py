@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from rearview.instrument import foreign, needs, settings
+from rearview.instrument import feeds, foreign, needs, settings
 from rearview.instrument.added import Place
 from rearview.instrument.calls import first_line, last_line, tree_of
 from rearview.instrument.depth import Depth
@@ -32,6 +32,7 @@ BEYOND_CALLS = frozenset(
     "cache_info getEffectiveLevel isEnabledFor grad_fn is_leaf _version get_gradient_edge make_dot getsignal getrusage".split()
 )
 """The same in functions that a statement calls. Folder, environment and settings are put back with a state (`state/process`)."""
+_SAYS_BEYOND = re.compile(rf"\b({'|'.join(sorted(BEYOND_CALLS))})\b")
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -82,16 +83,19 @@ def of(question: Question) -> Found:
 def _outside(question: Question, files: dict[str, str], entry: str | None, every: list[tuple[str | None, Reads]]) -> str:
     """Why a statement, or what it calls, may read what the program changes outside of its own variables; nothing if it does not."""
     words = frozenset().union(*(one.words for _, one in every))
+    groups = [(group.file, group.place) for group in question.statements.added.groups]
+    stores, calls = list(foreign.stores(files, entry, groups)), list(settings.settings(files, entry, groups))
+    if stores or calls or any(_SAYS_BEYOND.search(text) for text in question.statements.program().values()):
+        words |= _fed(question)
     beyond = sorted(BEYOND_CALLS & words)
     if beyond:
-        return f"what a statement calls reads what no stored state holds ({', '.join(beyond)})"
-    groups = [(group.file, group.place) for group in question.statements.added.groups]
-    for store in foreign.stores(files, entry, groups):
-        if not store.attribute or store.words & words:
+        return f"what a statement calls, or gets its value from, reads what no stored state holds ({', '.join(beyond)})"
+    for store in stores:
+        if not store.attribute or store.words & words or feeds.EVERYTHING in words:
             what = f"{store.owner or 'an object'}{'.' if store.attribute else ''}{store.attribute}"
             return f"line {store.line} of {store.file} sets {what}, which no stored state holds and a statement may read"
-    for one in settings.settings(files, entry, groups):
-        if one.sets or one.function in words:
+    for one in calls:
+        if one.sets or one.function in words or feeds.EVERYTHING in words:
             return f"line {one.line} of {one.file} calls {one.text}, which may set what no stored state holds and a statement may read"
     return ""
 
@@ -141,13 +145,25 @@ def _together(every: Iterable[Reads]) -> Reads:
     )  # fmt: skip
 
 
-def lacking(found: Found, history: History) -> tuple[frozenset[str], list[str]]:
-    """The stored states that lack something which a statement reads, and a sentence about it."""
+def _fed(question: Question) -> frozenset[str]:
+    """The words in what the statements may get their values from. Looks at the whole program, and so only where it matters."""
+    program = Program(question.statements.program())
+    return frozenset().union(*(feeds.feeds(program, log.file, (log.line, log.line)) for log in question.logs))
+
+
+def _last(where: str) -> str:
+    """What it is called where it lies: `handle` of `model.data.handle`."""
+    return next(reversed([one.group() for one in _WORD.finditer(where)]), "")
+
+
+def lacking(found: Found, history: History, question: Question | None = None) -> tuple[frozenset[str], list[str]]:
+    """The stored states that lack something which a statement reads, or may get its value from, and a sentence about it."""
     read = frozenset(word for words in found.reads.values() for word in words)
+    fed = _fed(question) if question is not None and any(one.lacks for one in history.boundaries) else frozenset()
     names: set[str] = set()
     what: dict[str, None] = {}
     for one in history.boundaries:
-        lacks = [where for where in one.lacks if ANYTHING in read or read.intersection(_WORD.findall(where))]
+        lacks = [where for where in one.lacks if ANYTHING in read | fed or read.intersection(_WORD.findall(where)) or _last(where) in fed]
         if lacks:
             names.add(one.name)
             what.update(dict.fromkeys(lacks))

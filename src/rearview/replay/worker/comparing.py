@@ -19,7 +19,7 @@ from rearview.record.checkpoints.cadence import AdaptivePeriod
 from rearview.record.checkpoints.scope import Roots, Scope
 from rearview.record.loops import Node
 from rearview.replay.worker import leaves, orders
-from rearview.state import bindings, positions, streams, visible
+from rearview.state import bindings, caches, positions, streams, visible
 from rearview.state.capture import Captured, capture
 from rearview.state.digests import root_digests
 from rearview.state.look import look
@@ -211,6 +211,7 @@ def differences(
     Of one in which only plain values differ, those: what they are, and of which kind. `state` gives the recorded one, to look into.
     Only roots that were recorded count: a probe may have brought names of its own, and what they share with the program's is the
     program's. And what functions and classes of the program remember, that remembered nothing: a probe that calls them made it.
+    Of a cache that could not be kept only that it was filled is recorded: one that is empty where it was not put back says nothing.
     """
     keys = {"/".join(str(part) for part in key): key for key in captured.tree.roots}
     wanted = [keys[text] for text in recorded if text in keys]
@@ -218,14 +219,18 @@ def differences(
     digests = root_digests(captured.tree, memory, only=wanted)
     more = [key for text, key in keys.items() if key[0] in REMEMBERED and text not in recorded]
     found: list[list[Any]] = [["/".join(map(str, key)), None, "new"] for key in _of_program(more, state)]
-    for text, (before, *_) in recorded.items():
+    for text, (before, *told) in recorded.items():
         now = digests[keys[text]] if text in keys else None
-        if now == before:
+        if now == before or (now is None and _is_unkept_cache(text, told)):
             continue
         then = state() if now is not None and len(found) < _MOST_NAMED else None
         inside = leaves.differing(then, leaves.State(captured.tree, memory), keys[text], str(before), wanted) if then is not None else []
         found += [leaves.row(text, leaf) for leaf in inside] or [[text, str(before), now]]
     return found
+
+
+def _is_unkept_cache(root: str, told: Sequence[Any]) -> bool:
+    return root.startswith(f"{caches.KIND}/") and told[1:2] == [caches.UNKEPT]
 
 
 def _of_program(keys: Sequence[RootKey], state: Callable[[], leaves.State | None]) -> list[RootKey]:

@@ -139,6 +139,7 @@ class _Rebuilding:
         iterator._send_idx = iterator._rcvd_idx = received
         self.place(iterator)
         _send_tasks(iterator)
+        self.forget({number for _, number, index in position.get("tasks", ()) if index is None})
         if position.get("closed"):
             iterator._shutdown_workers()
         note.ended = position["ended"]
@@ -243,7 +244,15 @@ class _Rebuilding:
         iterator._num_yielded = self.position["yielded"]
         self.note.ended = self.position["ended"]
         self.note.finished = self.position["finished"]
+        if self.position.get("last") is not None:  # what it is told by, until it goes on
+            self.note.sent.append((self.position["drawn"] - 1, self.position["last"]))
         return iterator
+
+    def forget(self, tasks: set[int]) -> None:
+        """Nobody had seen what the sampler yielded for them: a position is told as it was, or it would be called another one."""
+        known = [one for one in self.note.sent if one[0] not in tasks]
+        self.note.sent.clear()
+        self.note.sent.extend(known)
 
     def read(self, iterator: Any) -> None:
         for done in range(self.position["yielded"]):

@@ -103,3 +103,43 @@ def test_each_statement_by_itself() -> None:
     ]
     assert clocked({"train.py": HEAD}, logs) == {"b"}
     assert clocked({"train.py": "def ("}, [Log("rv.log('a', time.time())")]) == {"x"}, "unknown imports are taken as they are called"
+
+
+GIVEN = """
+import time
+
+def report(x, *, note=0):
+    twice = x * 2
+
+class Meter:
+    def update(self, value, n=1):
+        self.last = value
+
+def hand_on(took):
+    report(took)
+
+def plain(x):
+    pass
+
+t0 = time.time()
+plain(time)
+plain(seen(time.time()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "text", "function"),
+    [
+        ("report(time.time() - t0)", 'rv.log("x", x)', "report"),
+        ("report(time.time() - t0)", 'rv.log("x", twice)', "report"),
+        ("report(1, note=time.time())", 'rv.log("x", note)', "report"),
+        ("hand_on(round(t0, 2))", 'rv.log("x", x)', "report"),
+        ("Meter().update(time.time() - t0)", 'rv.log("x", value)', "Meter.update"),
+        ("Meter().update(time.time() - t0)", 'rv.log("x", self.last)', "Meter.update"),
+    ],
+)
+def test_what_a_function_is_given(calls: str, text: str, function: str) -> None:
+    assert clocked({"train.py": GIVEN + calls, "other.py": ""}, [Log(text, function)]) == {"x"}
+    assert clocked({"train.py": GIVEN, "other.py": "import time\nt0 = time.time()\n" + calls}, [Log(text, function)]) == {"x"}
+    assert clocked({"train.py": GIVEN}, [Log(text, function)]) == frozenset()
+    assert clocked({"train.py": GIVEN}, [Log('rv.log("x", x)', "plain")]) == frozenset()

@@ -42,3 +42,20 @@ def test_a_call_that_shares_a_line_with_one_that_goes_stays() -> None:
 def test_all_asked_for_is_all_the_text() -> None:
     current = RECORDED + "    rv.log('a', 'é')\n"
     assert _narrowed(current, "a")[1] == current
+
+
+def test_a_condition_around_nothing_else_goes_too() -> None:
+    block = "    if e % 2:\n        rv.log('b', x)\n    elif len([x]) > 1:\n        with torch.no_grad():\n            rv.log('b', 1)\n"
+    less, text = _narrowed(RECORDED.replace("    x = e\n", block.replace("x", "e") + "    x = e\n") + "    rv.log('a', x)\n", "a")
+    assert [log.name for log in less.logs] == ["a"] and len(less.groups) == 1
+    assert "    pass\n\n\n\n\n    x = e\n    rv.log('a', x)\n" in text
+
+
+def test_a_condition_that_others_may_need_stays() -> None:
+    for block in (
+        "    if e % 2:\n        rv.log('b', x)\n        rv.log('a', x)\n",
+        "    if check(x):\n        rv.log('b', x)\n    rv.log('a', x)\n",
+        "    with timer() as t:\n        rv.log('b', x)\n    rv.log('a', x)\n",
+    ):
+        text = _narrowed(RECORDED + block, "a")[1]
+        assert block.partition("\n")[0] in text and "rv.log('a', x)" in text
