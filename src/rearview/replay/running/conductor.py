@@ -23,7 +23,7 @@ from rearview.record.resume import restore_points
 from rearview.record.resume.restore_points import RestorePoint
 from rearview.replay.journals.cut import UNTIL
 from rearview.replay.running import pool
-from rearview.replay.running.pieces import Conducted, Piece, in_order
+from rearview.replay.running.pieces import Conducted, Piece, come_to, in_order
 from rearview.replay.running.pool import Program, Slots, Worker
 from rearview.replay.running.progress import Seen, Shown, Tail
 from rearview.replay.running.units import Unit
@@ -102,7 +102,10 @@ class _Conducting:
             pool.end([worker for worker, _, _ in self._running])
         for worker, piece, _ in self._running:
             self._close(worker, piece)
-        pieces = sorted(self._done, key=in_order)
+        ran = sorted(self._done, key=in_order)
+        pieces = come_to(ran)
+        if any(piece.covers for piece in ran[len(pieces) :]):
+            self._notes.append("what workers ran behind the statement that raised is not kept: with it, the run would not have come there")
         notes = dict.fromkeys([*self._notes, *(f"a nested block was run: {why}" for piece in pieces for why in piece.seen.instead)])
         return Conducted(pieces, self._elapsed_s(), interrupted, self._lost, list(notes), self._output, self._task.plan.shared)
 

@@ -109,6 +109,14 @@ def in_order(piece: Piece) -> tuple[Place, int, int]:
     return piece.stretch.first or (-1, -1), step, piece.unit.number
 
 
+def come_to(pieces: list[Piece]) -> list[Piece]:
+    """Of pieces in program order, those that a run with the statements comes to: up to the first in which one of them raises."""
+    for at, piece in enumerate(pieces):
+        if piece.seen.failed:
+            return pieces[: at + 1]
+    return pieces
+
+
 def ranges_of(covers: list[list[Any]]) -> tuple[Range, ...]:
     """The iterations in a coverage as the planner has them."""
     return tuple((int(one[1]), int(one[2]), int(one[3])) for one in covers if one[0] == "iterations")

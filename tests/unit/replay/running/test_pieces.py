@@ -8,7 +8,7 @@ from typing import Any
 from rearview.model import RunId, VersionId
 from rearview.plan.scans import Part, Stretch
 from rearview.plan.timeline import INSIDE, Boundary, Place
-from rearview.replay.running.pieces import Conducted, Piece, in_order
+from rearview.replay.running.pieces import Conducted, Piece, come_to, in_order
 from rearview.replay.running.progress import Seen, Tail
 from rearview.replay.running.units import Unit
 
@@ -62,3 +62,10 @@ def test_pieces_are_in_the_order_of_the_program() -> None:
     whole = Stretch(None, (0, 1), (0, 1), covers=((0, 1, 1),))
     every = [_piece(B, number=1), _piece(whole, number=7), _piece(A, number=5)]
     assert [piece.unit.number for piece in sorted(every, key=in_order)] == [5, 7, 1]
+
+
+def test_behind_a_statement_that_raised_nothing_counts() -> None:
+    before, raised, behind = _piece(A), _piece(A, (0, 0), complete=False, number=1), _piece(B, number=2)
+    assert come_to([before, raised, behind]) == [before, raised, behind]
+    raised.seen.failed.append({"file": "train.py", "line": 4})
+    assert come_to([before, raised, behind]) == [before, raised]
