@@ -25,6 +25,8 @@ class Maker:
         self.draw = random.Random(self.seed)
         self.style = self.draw.choice(["module", "function", "class"])
         self.logs = 0
+        self.opaque = self.draw.random() < 0.25
+        """It has an object that no state holds."""
 
     # -- pieces ---------------------------------------------------------------------------------------------------------
 
@@ -38,7 +40,7 @@ class Maker:
         )
 
     def statement(self, depth: int, known: tuple[str, ...]) -> None:
-        kind = self.draw.randrange(10)
+        kind = self.draw.randrange(11)
         if kind == 0:
             self.put(depth, f"{self.draw.choice('abc')} = {self.number(known)}")
         elif kind == 1:
@@ -59,6 +61,9 @@ class Maker:
         elif kind == 8:
             self.put(depth, f"if {self.number(known)} > 0.5:")
             self.put(depth + 1, f"a = {self.number(known)}")
+        elif kind == 9:
+            given = self.number(known)
+            self.put(depth, f"{self.draw.choice('abc')} = report({f'ground({given})' if self.opaque else given})")
         else:
             self.put(depth, f"fresh = {self.number(known)}")
             self.put(depth, "b = (b + fresh) % 2.0")
@@ -144,7 +149,19 @@ class Maker:
             "    counts['h'] = counts.get('h', 0) + 1",
         ]
         self.probe(1, ("x", "len(xs)"), 0.2)
-        self.lines += ["    return (x + random.random()) % 1.0", ""]
+        self.lines += ["    return (x + random.random()) % 1.0", "", "def report(x):"]
+        self.probe(1, ("x", "x", "len(xs)"), 0.4)
+        self.lines += ["    return x", ""]
+        if self.opaque:
+            self.lines += [
+                "import hashlib",
+                "mill = hashlib.md5()",
+                "",
+                "def ground(x):",
+                "    mill.update(repr(x).encode())",
+                "    return int(mill.hexdigest()[:4], 16) / 65536",
+                "",
+            ]
         depth = 0
         if self.style == "function":
             self.lines += ["def main():", "    global a, b, c", "    local = 0.25"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
+import pytest
 
 from rearview.state.capture import capture
 from rearview.state.take.hooks import Hooks
 from rearview.testing.states import roots
+
+torch = pytest.importorskip("torch")
 
 
 def _pass(*_: Any) -> None:

@@ -74,11 +74,12 @@ class Scope:
 
     def _callers(self, frame: FrameType) -> list[FrameType]:
         """What of the project led to a frame, from the inside outwards."""
-        names = {name for name, _ in scope.project_modules(self.project)}
+        spaces = {name: vars(module) for name, module in scope.project_modules(self.project)}
         found = []
         outer = frame.f_back
         while outer is not None:
-            if outer.f_globals.get("__name__") in names and not outer.f_code.co_filename.startswith(firsts.OURS):
+            space = spaces.get(outer.f_globals.get("__name__", ""))  # what started the program may have been called `__main__` before
+            if space is outer.f_globals and not outer.f_code.co_filename.startswith(firsts.OURS):
                 found.append(outer)
             outer = outer.f_back
         return found
