@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 
+from tests.conftest import SOURCE, environment
 from tests.integration.replay.hindsight import Story
 
 TRAIN = """
@@ -60,3 +65,30 @@ def test_another_script_may_change_and_what_is_imported_makes_another_version(tm
     rows = story.rows(story.project, "twice")
     then = {(process, path, "double", ordinal): values for (process, path, _, ordinal), values in rows.items()}
     assert then == story.truth("double"), "the model as it was, not as it is now"
+
+
+def test_a_package_that_a_pth_file_leads_to_is_the_recorded_one(tmp_path: Path) -> None:
+    """As editable installs have it: the folder is found by the interpreter itself, before anything of the program runs."""
+    home, project = tmp_path / "env", tmp_path / "project"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
+    [packages] = home.glob("lib/python*/site-packages")
+    (packages / "model.pth").write_text(f"{project / 'lib'}\n")
+    (project / "lib" / "model").mkdir(parents=True)
+    library, script = project / "lib" / "model" / "__init__.py", project / "train.py"
+    library.write_text(MODEL)
+    script.write_text("".join(line for line in TRAIN.splitlines(keepends=True) if "#?" not in line))
+    search = {"PYTHONPATH": os.pathsep.join((str(SOURCE), sysconfig.get_paths()["purelib"])), "REARVIEW_DIR": str(project)}
+
+    def python(*words: str) -> str:
+        environ = environment({**search, "REARVIEW_EVERY": "1", "PYTHONHASHSEED": "0"})
+        done = subprocess.run([str(home / "bin" / "python"), *words], cwd=project, env=environ, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    python("train.py")
+    library.write_text(MODEL.replace("+ k", "+ 100 * k"))
+    script.write_text(TRAIN)
+    assert "identical" in python("-m", "rearview", "replay", "double", "--yes")
+    assert python("-m", "rearview", "sql", "select value_float from logs where value_name = 'double' order by path", "--csv").split() == [
+        "value_float", "2.0", "4.0", "6.0",
+    ]  # fmt: skip
