@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -24,3 +25,17 @@ def mounted(folder: Path, size: str) -> Iterator[Path]:
         shutil.copytree(folder, kept)
         subprocess.run(["umount", str(folder)], check=True)
         shutil.copytree(kept, folder, dirs_exist_ok=True)
+
+
+def fill(disk: Path) -> Path:
+    """Use up every byte. Gives the file that does."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        for size in (1 << 20, 4096, 1):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError:
+                continue
+    assert os.statvfs(disk).f_bavail == 0
+    return ballast

@@ -16,6 +16,7 @@ import pytest
 
 from rearview.store import check, gc, layout, manifests
 from rearview.store.layout import Store
+from tests.small_disk import fill
 from tests.unit.store.checkpoints import RUN, load, new_store, save
 
 ROOT = Path(__file__).parents[2]
@@ -198,14 +199,3 @@ def test_gc_on_a_full_disk(tmp_path: Path) -> None:
         assert load(store, save(store, 4, {"w": random.Random(5).randbytes(2 << 20)}))
     finally:
         subprocess.run(["umount", str(disk)], check=True)
-
-
-def fill(disk: Path) -> None:
-    """To the last block."""
-    for size in (1 << 20, 4096):
-        with (disk / f"ballast{size}").open("wb", buffering=0) as file:
-            try:
-                while True:
-                    file.write(bytes(size))
-            except OSError:
-                os.fsync(file.fileno())

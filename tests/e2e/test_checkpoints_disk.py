@@ -17,6 +17,7 @@ from rearview.store import layout, manifests
 from rearview.testing.checkpoints import epoch, keep
 from rearview.testing.stores import StoreBuilder
 from tests.conftest import RunsProgram, environment
+from tests.small_disk import fill
 from tests.small_disk import mounted as small_disk_at
 
 MB = 1_000_000
@@ -29,18 +30,6 @@ def small_disk(project: Path) -> Iterator[Path]:
         yield store
 
 
-def fill(folder: Path) -> None:
-    """Use up every byte."""
-    with open(folder / "ballast", "wb", buffering=0) as file:
-        for size in (1 << 20, 4096, 1):
-            try:
-                while True:
-                    file.write(bytes(size))
-            except OSError:
-                continue
-    assert os.statvfs(folder).f_bavail == 0
-
-
 def test_gc_works_with_no_byte_free(small_disk: Path, project: Path, cli: RunsProgram) -> None:
     run = StoreBuilder(project).run(name="full")
     process = run.process()
@@ -50,14 +39,14 @@ def test_gc_works_with_no_byte_free(small_disk: Path, project: Path, cli: RunsPr
         keep(run, k + 1, epoch(k), {"w": os.urandom(MB)})
     process.end()
     (small_disk / "tmp").mkdir(exist_ok=True)
-    fill(small_disk)
+    ballast = fill(small_disk)
     done = cli("gc", "--keep", "newest:2", "--json")
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout)
     assert [one["at"] for one in facts["dropped"]] == ["epoch=1", "epoch=2", "epoch=3"]
     assert facts["freed_bytes"] > 2.9 * MB
     assert os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize > 2.9 * MB
-    (small_disk / "ballast").unlink()
+    ballast.unlink()
     listed = cli("checkpoints", "--json", check=True)
     assert [one["thinned"] is None for one in json.loads(listed.stdout)["checkpoints"]] == [False, False, False, True, True]
 

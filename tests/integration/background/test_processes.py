@@ -195,7 +195,7 @@ def test_no_thread_of_ours_is_left_when_it_rests(project: Path, python: Python) 
     program = (
         SLOW_FILE
         + """
-from rearview.record import background
+from rearview.record.background import wrapping as background
 for k in range(20): slow.add(k)
 background.rest_all()
 assert [t.name for t in threading.enumerate() if t.name.startswith("rearview-background")] == []
