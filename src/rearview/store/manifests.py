@@ -110,6 +110,8 @@ class Manifest:
     pickled: list[str] = field(default_factory=list)
     files: list[Any] = field(default_factory=list)
     """Output files: path, length, mode, and the object with the content or null."""
+    function: str = ""
+    """The one that `checkpointing` stands in."""
     stats: dict[str, Any] = field(default_factory=dict)
     rank: int = 0
     world: int = 1

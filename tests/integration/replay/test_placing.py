@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,34 @@ def test_a_place_by_hand_is_remembered(story: Story) -> None:
     for said, why in misplaced.items():
         wrong = story.cli("replay", "zero", "--yes", "--place", version[:9], said, check=False)
         assert wrong.returncode == 2 and f"--place {version[:9]} {said}: " in wrong.stderr and why in wrong.stderr, wrong.stderr
+
+
+def test_a_place_by_hand_holds_for_versions_alike(tmp_path: Path) -> None:
+    then = """\
+import rearview as rv
+w = 0.0
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        w = w + 0.5
+        rv.log("w", w)
+"""
+    story = Story(tmp_path, {"train.py": then}, env={"REARVIEW_EVERY": "1"})
+    story.record()
+    version = story.cli("code", "last").stdout.split()[3]
+    for later in (then.replace("w = 0.0", "w = 1.0"), then.replace("0.5", "0.25")):
+        (story.project / "train.py").write_text(later)
+        story.record()
+    now = then.replace("w = 0.0\n", 'w = 0.0\n\ndef shown(w):\n    rv.log("seen", w * 2)\n\n').replace('rv.log("w", w)', "shown(w)")
+    (story.project / "train.py").write_text(now)
+    refused = story.cli("replay", "seen", "--yes", check=False)
+    assert refused.returncode != 0 and not story.rows(story.project, "seen")
+    story.cli("replay", "seen", "--yes", "--place", version[:9], "train.py:5", check=False)
+    assert [len(values) for values in story.rows(story.project, "seen").values()] == [2, 2, 2], "corrected, and alike"
+    doubtful = story.cli("replay", "seen", "--yes", check=False).stdout
+    assert "a statement next to it was changed" in doubtful
+    story.cli("replay", "seen", "--yes", "--unsure")
+    bits = sorted(one[1] for values in story.rows(story.project, "seen").values() for one in values)
+    assert bits == sorted(struct.pack("<d", value).hex() for value in (1.0, 2.0, 3.0, 3.0, 4.0, 5.0, 0.5, 1.0, 1.5))
 
 
 def test_scripts_that_log_the_same_are_asked_for_themselves(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ class Reach:
                 self._bring_on(loop, iteration, position.get("beside", ()))
             self._go_through(loop, node, iteration, iter(()) if is_over else positions.put_back(source, position))
             last.put_streams_back()
-        elif self.manifest.stats.get("function") in (None, "", within.scope.frame.f_code.co_qualname):  # it has its variables
+        elif self.manifest.function in ("", within.scope.frame.f_code.co_qualname):  # it has its variables
             loop.go_to(0, iter(()))
             self._put_back_quietly(self._kept, within)
         else:

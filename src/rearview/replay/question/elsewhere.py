@@ -162,13 +162,13 @@ class Elsewhere:
         if said is not None:
             place = _place(then, str(said[0]), int(said[1]))
             return place if isinstance(place, Refused) else placing.settle(asked, then.now, then.texts, then.entry, place)
-        found = placing.settle(asked, then.now, then.texts, then.entry)
-        if isinstance(found, Refused) or not found.spread.certain:
-            for like in self.now.corrected:
-                alike = self._as_in(VersionId(like), asked, then)
-                if isinstance(alike, Settled) and alike.spread.certain:
-                    return alike
-        return found
+        own = placing.settle(asked, then.now, then.texts, then.entry)
+        if isinstance(own, Settled) and own.spread.certain:
+            return own
+        every = (self._as_in(VersionId(like), asked, then) for like in self.now.corrected)
+        alike = [one for one in every if isinstance(one, Settled)]
+        doubtful = alike[0] if alike and isinstance(own, Refused) else own
+        return next((one for one in alike if one.spread.certain), doubtful)
 
     def _as_in(self, like: VersionId, asked: list[Wanted], then: _Then) -> Settled | Refused:
         """Placed as somebody placed them in another version."""
