@@ -62,8 +62,7 @@ class Maker:
             self.put(depth, f"if {self.number(known)} > 0.5:")
             self.put(depth + 1, f"a = {self.number(known)}")
         elif kind == 9:
-            given = self.number(known)
-            self.put(depth, f"{self.draw.choice('abc')} = report({f'ground({given})' if self.opaque else given})")
+            self.put(depth, f"{self.draw.choice('abc')} = report({self.number(known)})")
         else:
             self.put(depth, f"fresh = {self.number(known)}")
             self.put(depth, "b = (b + fresh) % 2.0")
@@ -97,6 +96,9 @@ class Maker:
         target = f"k{name}, {name}" if over.startswith("enumerate") else name
         self.put(depth, f"for {target} in {over}:")
         inside = (*known, f"{name} * 0.1")
+        if self.opaque:
+            self.put(depth + 1, f"mill.update(repr({self.number(inside)}).encode())")
+            self.put(depth + 1, "report(ground())")
         self.body(depth + 1, inside)
         if self.draw.random() < 0.25:
             self.put(depth + 1, f"for deep in rv.loop('deep', range({self.draw.randrange(1, 4)})):")
@@ -150,15 +152,14 @@ class Maker:
         ]
         self.probe(1, ("x", "len(xs)"), 0.2)
         self.lines += ["    return (x + random.random()) % 1.0", "", "def report(x):"]
-        self.probe(1, ("x", "x", "len(xs)"), 0.4)
+        self.probe(1, ("x",), 1.0 if self.opaque else 0.2)
         self.lines += ["    return x", ""]
         if self.opaque:
             self.lines += [
                 "import hashlib",
                 "mill = hashlib.md5()",
                 "",
-                "def ground(x):",
-                "    mill.update(repr(x).encode())",
+                "def ground():",
                 "    return int(mill.hexdigest()[:4], 16) / 65536",
                 "",
             ]
