@@ -9,7 +9,6 @@ on the safe side. Knows source. Must not know checkpoints. Pure.
 from __future__ import annotations
 
 import ast
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,7 +19,7 @@ from rearview.instrument.scopes import bound, bound_by, of_own, root
 
 EVERYTHING = "*"
 """For a program that is too large to be searched: the value may come from anything."""
-_MOST_SECONDS = 5.0
+_MOST_STEPS = 10_000
 _NOWHERE = (1 << 31, 1 << 31)
 _LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
@@ -106,15 +105,14 @@ class _Search:
             for one in own:
                 self.above.add(id(part.node))
                 self._reach(one, part)
-        until = time.monotonic() + _MOST_SECONDS
-        while self.pending or self.places:
-            if time.monotonic() > until:
-                return frozenset({EVERYTHING})
+        for _ in range(_MOST_STEPS):
+            if not (self.pending or self.places):
+                return frozenset(self.words_found)
             if self.pending:
                 self._follow(*self.pending.pop())
             else:
                 self._place(*self.places.pop())
-        return frozenset(self.words_found)
+        return frozenset({EVERYTHING})
 
     def _reach(self, statement: ast.stmt, part: Part) -> None:
         """A statement that runs: what it says, and what decides whether it does; so does whoever calls its function."""

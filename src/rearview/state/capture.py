@@ -48,15 +48,16 @@ class Captured:
         return {key: by_node.pop(number, 0) for key, number in self.tree.roots.items()}
 
 
-def capture(roots: Mapping[RootKey, object], *, adapters: Sequence[Adapter] = (), omit: Omit | None = None, hooks: Hooks | None = None
-) -> Captured:  # fmt: skip
+def capture(
+    roots: Mapping[RootKey, object], *, adapters: Sequence[Adapter] = (), omit: Omit | None = None, hooks: Hooks | None = None
+) -> Captured:
     """Take the state of everything that the roots reach. `omit` leaves out what it says yes to (for tests); `hooks` names changed ones."""
     collecting = gc.isenabled()
     gc.disable()  # thousands of small objects are made: no reason to look through all others
     try:
         with tensors.quiet():
             walk = Walk(FAMILIES, adapters, omit)
-            walk.hooked = None if hooks is None else []
+            walk.hooked = [] if hooks is not None and hooks.wanted() else None
             objects.take_names(walk)
             for key, value in roots.items():
                 made = key[0] == MADE and type(value) is FunctionType

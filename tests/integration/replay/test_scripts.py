@@ -67,7 +67,7 @@ def test_another_script_may_change_and_what_is_imported_makes_another_version(tm
     assert then == story.truth("double"), "the model as it was, not as it is now"
 
 
-def test_a_package_that_a_pth_file_leads_to_is_the_recorded_one(tmp_path: Path) -> None:
+def test_a_package_that_a_pth_file_leads_to_is_the_recorded_one_and_without_its_interpreter_that_is_said(tmp_path: Path) -> None:
     """As editable installs have it: the folder is found by the interpreter itself, before anything of the program runs."""
     home, project = tmp_path / "env", tmp_path / "project"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
@@ -79,9 +79,12 @@ def test_a_package_that_a_pth_file_leads_to_is_the_recorded_one(tmp_path: Path) 
     script.write_text("".join(line for line in TRAIN.splitlines(keepends=True) if "#?" not in line))
     search = {"PYTHONPATH": os.pathsep.join((str(SOURCE), sysconfig.get_paths()["purelib"])), "REARVIEW_DIR": str(project)}
 
-    def python(*words: str) -> str:
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
         environ = environment({**search, "REARVIEW_EVERY": "1", "PYTHONHASHSEED": "0"})
-        done = subprocess.run([str(home / "bin" / "python"), *words], cwd=project, env=environ, capture_output=True, text=True, timeout=120)
+        return subprocess.run(words, cwd=project, env=environ, capture_output=True, text=True, timeout=120)
+
+    def python(*words: str) -> str:
+        done = run(str(home / "bin" / "python"), *words)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -92,3 +95,8 @@ def test_a_package_that_a_pth_file_leads_to_is_the_recorded_one(tmp_path: Path) 
     assert python("-m", "rearview", "sql", "select value_float from logs where value_name = 'double' order by path", "--csv").split() == [
         "value_float", "2.0", "4.0", "6.0",
     ]  # fmt: skip
+    script.write_text(TRAIN.replace("double", "twice"))
+    home.rename(tmp_path / "elsewhere")
+    gone = run(sys.executable, "-m", "rearview", "replay", "twice", "--yes")
+    assert gone.returncode == 2
+    assert "interpreter" in gone.stderr and str(home) in gone.stderr, gone.stderr

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rearview.instrument.feeds import feeds
+from rearview.instrument import feeds as module
+from rearview.instrument.feeds import EVERYTHING, feeds
 from rearview.instrument.program import Program
 
 TRAIN = """\
@@ -89,3 +90,9 @@ def test_behind_the_loop_no_state_has_anything() -> None:
     probes = [at for at, text in enumerate(files["train.py"].splitlines(), 1) if "PROBE(" in text][-3:]
     for line in probes:
         assert "secret" in feeds(Program(files), "train.py", (line, line))
+
+
+def test_a_program_that_is_too_large_may_give_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert EVERYTHING not in found("report(digest())", "def report")
+    monkeypatch.setattr(module, "_MOST_STEPS", 3)
+    assert found("report(digest())", "def report") == {EVERYTHING}

@@ -62,6 +62,10 @@ class Hooks:
         if self._loops:
             self._loops[-1] = (self._loops[-1][0], _next_number())
 
+    def wanted(self) -> bool:
+        """Whether the objects have to be looked at: not while no loop has registered a hook. One that was removed is seen without."""
+        return self._before is None or any(first < min(last, _next_number()) for first, last in self._loops)
+
     def look(self, walk: Walk) -> None:
         """Everything was walked: keep what there is, the first time; name what loops have changed."""
         there = [(walk.where(number), value) for number, value in walk.hooked or ()]
