@@ -46,7 +46,7 @@ def test_what_is_put_comes_back(checkpoints: list[list[tuple[int, int, bool, int
                 for size, seed, constant, shift in wanted:
                     memory = memoryview(direct.aligned_memory(size + shift))[shift : shift + size]
                     memory[:] = contents(size, seed)
-                    refs = packer.add(memory, constant)
+                    refs = packs.refs_of(size, packer.add(memory, constant))
                     truth.append((refs, contents(size, seed)))
                     fresh |= {ref.digest for ref in refs}
                 written = packer.finish()

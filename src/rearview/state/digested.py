@@ -6,6 +6,7 @@ holds is asked anew. Bounded: two states are remembered, of very many nodes none
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,10 @@ MOST_NODES = 50_000
 _STATES = 2
 _NUMBERS = ("float", "complex")
 """Of these two may be equal and not the same: 0.0 and -0.0."""
+
+_STRETCH = 256
+"""Nodes that are compared at once."""
+_KIND = operator.itemgetter(0)
 
 Owned = Mapping[int, tuple[bytes, int]]
 """Nodes that a root has: its name, and their number there."""
@@ -35,12 +40,14 @@ class Told:
     """What the root reached first."""
     reached: frozenset[int]
     """All nodes that the texts depend on."""
+    last: int
+    """The highest of them."""
     referred: Owned
     """Those of them that other roots had."""
 
     def holds(self, number: int, others: set[int], end: int, owned: Owned) -> bool:
         """Whether the same would be told now: of the same nodes, as far as others do not have them."""
-        if self.number != number or not others.isdisjoint(self.reached) or max(self.reached) >= end:
+        if self.number != number or self.last >= end or not others.isdisjoint(self.reached):
             return False
         return {node: owned[node] for node in owned.keys() & self.reached} == self.referred
 
@@ -79,9 +86,22 @@ class Alike:
 
 def _others(before: Sequence[Node], nodes: Sequence[Node]) -> tuple[set[int], int]:
     """Which nodes are not what they were, and up to where that was looked at. Small memory may hold something else."""
-    pairs = enumerate(zip(nodes, before, strict=False))
-    unequal = [at for at, (now, then) in pairs if now is not then and (now != then or now[0] in _NUMBERS)]
-    return {at for at in unequal if not _is_same(nodes[at], before[at])}, min(len(before), len(nodes))
+    end = min(len(before), len(nodes))
+    looked_at = (
+        at
+        for first in range(0, end, _STRETCH)
+        if not _is_equal(nodes[first : first + _STRETCH], before[first : first + _STRETCH])
+        for at in range(first, min(first + _STRETCH, end))
+    )
+    return {at for at in looked_at if nodes[at] is not before[at] and not _is_same(nodes[at], before[at])}, end
+
+
+def _is_equal(nodes: Sequence[Node], before: Sequence[Node]) -> bool:
+    """Whether nothing in a stretch of nodes is another: by C code, which finds most of a state equal."""
+    if nodes != before:
+        return False
+    kinds = set(map(_KIND, nodes))
+    return kinds.isdisjoint(_NUMBERS)
 
 
 def _is_same(node: Node, before: Node) -> bool:

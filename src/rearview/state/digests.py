@@ -117,7 +117,8 @@ class _Digests:
         reached = frozenset(owns).union([root], *(table[node][1] for node in owns if table[node][0] not in _MEMORY))
         cuts = zip([-1, *places], [*places, len(out)], strict=True)
         texts = [b"".join(out[after + 1 : before]) for after, before in cuts]
-        return Told(root, texts, memory, owns, reached, {node: self.owned[node] for node in self.owned.keys() & reached})
+        referred = {node: self.owned[node] for node in self.owned.keys() & reached}
+        return Told(root, texts, memory, owns, reached, max(reached), referred)
 
     def again(self, told: Told) -> str:
         """The digest of a root that is told as it was; only what memory holds may be another."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import array
 import itertools
 import json
+import operator
 import struct
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,6 +58,7 @@ COMPOSITES = (
 KINDS = ATOMS + COMPOSITES
 _NUMBER = {kind: number for number, kind in enumerate(KINDS)}
 _IS_ATOM = frozenset(ATOMS)
+_KIND, _PAYLOAD = operator.itemgetter(0), operator.itemgetter(1)
 _HASHED_ALIKE = frozenset(("true", "false", "int", "bigint", "float", "complex"))
 """Numbers have the same hash in every process."""
 
@@ -79,6 +81,17 @@ class Tree:
         """The nodes that a node refers to; none for an atom."""
         kind, payload = self.nodes[number]
         return () if kind in _IS_ATOM else payload
+
+
+def kinds_of(tree: Tree) -> bytes:
+    """The kind of each node, as its number in `KINDS`."""
+    return bytes(map(_NUMBER.__getitem__, map(_KIND, tree.nodes)))
+
+
+def marked(kinds: bytes, wanted: Iterable[str]) -> bytes:
+    """A one for each node of these kinds, for `itertools.compress`: to go through some nodes of many without looking at all."""
+    chosen = {_NUMBER[kind] for kind in wanted}
+    return kinds.translate(bytes(number in chosen for number in range(256)))
 
 
 def orders_by_hash(tree: Tree) -> bool:
@@ -119,23 +132,24 @@ class _Sections:
     """The parts of an encoded tree, in the order `decode` takes them up again."""
 
     def __init__(self, tree: Tree) -> None:
-        by_kind: dict[str, list[Any]] = {}
-        lists = [payload for kind, payload in tree.nodes if kind not in _IS_ATOM]
-        for kind, payload in tree.nodes:
-            if kind in _IS_ATOM:
-                by_kind.setdefault(kind, []).append(payload)
-        texts = [str.encode(text, "utf-8", "surrogatepass") for text in by_kind.get("str", ())]
-        big = [number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True) for number in by_kind.get("bigint", ())]
-        blobs = [payload for kind, payload in tree.nodes if kind in ("bytes", "small")]
+        kinds, payloads = kinds_of(tree), list(map(_PAYLOAD, tree.nodes))
+
+        def of(*wanted: str) -> list[Any]:
+            return list(itertools.compress(payloads, marked(kinds, wanted)))
+
+        lists = of(*COMPOSITES)
+        texts = [str.encode(text, "utf-8", "surrogatepass") for text in of("str")]
+        big = [number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True) for number in of("bigint")]
+        blobs = of("bytes", "small")
         self.width = "H" if len(tree.nodes) <= 0xFFFF else "I"
         self.parts = [
-            bytes([_NUMBER[kind] for kind, _ in tree.nodes]),
+            kinds,
             _packed("I", list(map(len, lists))),  # of a list, an array is made twice as fast
             _packed(self.width, list(itertools.chain.from_iterable(lists))),
-            _packed("q", by_kind.get("int", ())),
-            _packed("d", by_kind.get("float", ())),
-            _packed("d", itertools.chain.from_iterable((number.real, number.imag) for number in by_kind.get("complex", ()))),
-            _packed("I", by_kind.get("buffer", ())),
+            _packed("q", of("int")),
+            _packed("d", of("float")),
+            _packed("d", itertools.chain.from_iterable((number.real, number.imag) for number in of("complex"))),
+            _packed("I", of("buffer")),
             *(part for group in (texts, big, blobs) for part in (_packed("Q", map(len, group)), b"".join(group))),
             _packed("Q", tree.buffers),
         ]

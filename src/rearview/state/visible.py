@@ -6,9 +6,10 @@ differ in it. Such bytes are kept, as all of an allocation is, and are no part o
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
-from rearview.state.tree import Tree
+from rearview.state.tree import Tree, kinds_of, marked
 
 _ITEM_BYTES = {
     "bool": 1, "uint8": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint16": 2, "uint32": 4, "uint64": 8, "float16": 2,
@@ -28,7 +29,8 @@ def ranges(tree: Tree) -> dict[int, Range]:
     spans: dict[int, Range] = {}
     layouts: dict[int, tuple[int, int] | None] = {}
     whole: set[int] = set()
-    for kind, payload in nodes:
+    kinds = kinds_of(tree)
+    for kind, payload in itertools.compress(nodes, marked(kinds, (*_OFFSET_AT, *_ALL))):
         if kind in _OFFSET_AT:
             if payload[1] not in layouts:
                 layouts[payload[1]] = _layout(tree, payload[1])
@@ -43,7 +45,7 @@ def ranges(tree: Tree) -> dict[int, Range]:
                 spans[memory] = (begin, begin + reach)
             elif reach:
                 spans[memory] = (min(known[0], begin), max(known[1], begin + reach))
-        elif kind in _ALL:
+        else:
             whole.add(payload[_ALL[kind]])
     return {memory: span for memory, span in spans.items() if memory not in whole and span != (0, _size(tree, memory))}
 

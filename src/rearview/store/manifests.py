@@ -19,7 +19,7 @@ from rearview.errors import CheckpointError, Damaged, NoCheckpoint
 from rearview.model import ProcessNumber, RunId
 from rearview.store import atomic
 from rearview.store.layout import Store
-from rearview.store.packs.chunks import ChunkRef, refs_of
+from rearview.store.packs.chunks import ChunkRef, Names, buffer_digest, parsed, refs_of
 
 SCHEMA = "rearview.checkpoint/1"
 PARTS = ("inside", "block", "iteration")
@@ -73,9 +73,14 @@ class Buffer:
     """A readable path for messages, or nothing."""
     chunks: tuple[str, ...]
 
+    @classmethod
+    def of(cls, nbytes: int, names: Names, constant: bool = False, where: str = "") -> Buffer:
+        """A piece of memory of so many bytes that has these chunks."""
+        return cls(nbytes, buffer_digest(names), constant, where, tuple(name.hex() for name in names))
+
     def refs(self) -> list[ChunkRef]:
         """Its chunks, for `packs.read_into`."""
-        return refs_of(self.nbytes, self.chunks)
+        return refs_of(self.nbytes, parsed(self.chunks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,13 +40,10 @@ def keep(
     after_s = 60.0 * (number + 1) if at_s is None else at_s
     with packs.Packer(store, packs.Known(store)) as packer:
         memory = [bytearray(data) for data in content.values()]
-        refs = [packer.add(memoryview(data)) for data in memory]
+        names = [packer.add(memoryview(data)) for data in memory]
         written = packer.finish()
         tree = tree or f"state {run.run} {process} {attempt} {number} {part}".encode()
-        buffers = tuple(
-            Buffer(len(data), packs.buffer_digest(theirs), False, where, tuple(ref.digest.hex() for ref in theirs))
-            for (where, data), theirs in zip(content.items(), refs, strict=True)
-        )
+        buffers = tuple(Buffer.of(len(data), theirs, where=where) for (where, data), theirs in zip(content.items(), names, strict=True))
         stats = {"stall_s": 0.01, "background_s": 0.1, "background_cpu_s": 0.05, "new_bytes": written.new_bytes}
         roots = {f"given.{where}": [objects.key_of(data), len(data), "bytes"] for where, data in content.items()}
         known: dict[str, Any] = {
@@ -62,7 +59,7 @@ def keep_state(run: RunBuilder, number: int, path: list[list[Any]], roots: Mappi
     """A checkpoint of live objects, captured as a recording would: `keep_state(run, 0, epoch(0), {("given", "net"): net})`."""
     taken = capture(roots)
     content = {buffer.where or f"buffer {k}": bytes(buffer.memory()) for k, buffer in enumerate(taken.buffers)}
-    digests = [bytes.fromhex(packs.buffer_digest(_refs(data))) for data in content.values()]
+    digests = [bytes.fromhex(packs.buffer_digest(packs.names_of(data))) for data in content.values()]
     sizes = taken.sizes()
     known = {
         "/".join(map(str, key)): [digest, sizes.get(key, 0), taken.tree.nodes[taken.tree.roots[key]][0]]
@@ -71,8 +68,3 @@ def keep_state(run: RunBuilder, number: int, path: list[list[Any]], roots: Mappi
     missing = [[lack.where, lack.type_name, lack.why] for lack in taken.missing]
     facts = {"roots": known, "missing": missing, "pickled": taken.pickled, "complete": not missing, **facts}
     return keep(run, number, path, content, tree=encode(taken.tree), **facts)
-
-
-def _refs(data: bytes) -> list[packs.ChunkRef]:
-    pieces = [data[at : at + packs.CHUNK_BYTES] for at in range(0, len(data), packs.CHUNK_BYTES)]
-    return [packs.ChunkRef(packs.digest(piece), len(piece)) for piece in pieces]

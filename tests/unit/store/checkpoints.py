@@ -50,15 +50,14 @@ def save(
     """One whole checkpoint, committed the way a recording does it."""
     views = staged(*buffers.values())
     with packs.Packer(store, known or packs.Known(store), pack_bytes) as packer:
-        refs = [packer.add(view, constant) for view in views]
+        names = [packer.add(view, constant) for view in views]
         packer.finish()
         tree = json.dumps([run, number, part, sorted(buffers)]).encode()
         manifest = Manifest(
             run=run, process=ProcessNumber(process), attempt=1, number=number, part=part, path=[[loop, occurrence, number, number]],
             tree=objects.put(store, tree, durable=True), tree_bytes=len(tree), rank=rank, world=world,
             buffers=tuple(
-                Buffer(len(data), packs.buffer_digest(found), constant, where, tuple(ref.digest.hex() for ref in found))
-                for (where, data), found in zip(buffers.items(), refs, strict=True)
+                Buffer.of(len(data), found, constant, where) for (where, data), found in zip(buffers.items(), names, strict=True)
             ),
         )  # fmt: skip
         manifests.write(store, manifest)

@@ -144,7 +144,7 @@ def test_a_writer_that_began_before_is_waited_for(store: Store) -> None:
     name = save(store, 1, {"w": noise(MIB, 1)})
     plan = gc.plan(store, [name])
     with packs.Packer(store, packs.Known(store)) as packer:
-        refs = packer.add(staged(noise(MIB, 1))[0])
+        refs = packs.refs_of(MIB, packer.add(staged(noise(MIB, 1))[0]))
         assert packer.finish().new_bytes == 0, "it relies on the pack"
         done = gc.execute(store, plan, wait_s=0.2)
         assert done.bytes_freed == 0

@@ -14,6 +14,7 @@ import pytest
 from rearview.errors import CheckpointError, Damaged
 from rearview.store import direct, leases, packs
 from rearview.store.layout import Store
+from rearview.store.manifests import Buffer
 from rearview.store.packs import ChunkRef, Known, Packer, index
 from tests.unit.store.checkpoints import new_store, staged
 
@@ -31,9 +32,17 @@ def noise(size: int, seed: int = 0) -> bytes:
 
 def put(store: Store, *buffers: bytes, known: Known | None = None, **how: Any) -> list[list[ChunkRef]]:
     with Packer(store, known or Known(store)) as packer:
-        refs = [packer.add(view, **how) for view in staged(*buffers)]
+        refs = [added(packer, view, **how) for view in staged(*buffers)]
         packer.finish()
     return refs
+
+
+def added(packer: Packer, view: memoryview, **how: Any) -> list[ChunkRef]:
+    return packs.refs_of(view.nbytes, packer.add(view, **how))
+
+
+def names(refs: list[ChunkRef]) -> tuple[bytes, ...]:
+    return tuple(ref.digest for ref in refs)
 
 
 def files(store: Store, suffix: str) -> list[Path]:
@@ -63,7 +72,7 @@ def test_memory_that_is_not_at_a_page_or_cannot_be_written(store: Store) -> None
     data = noise(3 * MIB + 17)
     memory = memoryview(bytearray(data))
     with Packer(store, Known(store)) as packer:
-        refs = [packer.add(memory[1:]), packer.add(memoryview(data)[3:]), packer.add(memoryview(data)[:100])]
+        refs = [added(packer, view) for view in (memory[1:], memoryview(data)[3:], memoryview(data)[:100])]
         packer.finish()
     known = Known(store)
     assert [packs.read_buffer(store, known, one) for one in refs] == [data[1:], data[3:], data[:100]]
@@ -72,7 +81,7 @@ def test_memory_that_is_not_at_a_page_or_cannot_be_written(store: Store) -> None
 def test_other_element_types_are_bytes_too(store: Store) -> None:
     numbers = memoryview(bytearray(noise(8000))).cast("d")
     with Packer(store, Known(store)) as packer:
-        refs = packer.add(numbers)
+        refs = added(packer, numbers)
         packer.finish()
     back = memoryview(bytearray(8000)).cast("d")
     packs.read_into(store, Known(store), refs, back)
@@ -86,7 +95,7 @@ def test_what_is_there_is_not_written_again(store: Store) -> None:
     for later in (known, Known(store)):
         with Packer(store, later) as packer:
             changed = data[:MIB] + noise(MIB, 2) + data[2 * MIB :]
-            refs = [packer.add(view) for view in staged(data, changed, changed)]
+            refs = [added(packer, view) for view in staged(data, changed, changed)]
             written = packer.finish()
         assert refs[0] == first[0]
         assert written.new_bytes == (MIB if later is known else 0)
@@ -94,13 +103,20 @@ def test_what_is_there_is_not_written_again(store: Store) -> None:
 
 
 def test_equal_bytes_have_one_digest_and_others_another() -> None:
-    one, two = [ChunkRef(packs.digest(b"a"), 1)], [ChunkRef(packs.digest(b"b"), 1)]
+    one, two = packs.names_of(b"a"), packs.names_of(b"b")
     assert packs.buffer_digest(one) == packs.buffer_digest(list(one))
     assert packs.buffer_digest(one) != packs.buffer_digest(two)
-    assert packs.refs_of(MIB + 3, ["00" * 16, "11" * 16]) == [ChunkRef(bytes(16), MIB), ChunkRef(b"\x11" * 16, 3)]
-    for size, names in ((MIB + 3, ["00" * 16]), (3, ["00" * 15]), (3, ["0x" * 16]), (3, ["../" + "0" * 29])):
+    assert len(packs.names_of(bytes(MIB + 3))) == 2
+
+
+def test_names_that_are_not_those_of_a_buffer_are_refused() -> None:
+    def refs(size: int, *texts: str) -> list[ChunkRef]:
+        return Buffer(size, "", False, "", texts).refs()
+
+    assert refs(MIB + 3, "00" * 16, "11" * 16) == [ChunkRef(bytes(16), MIB), ChunkRef(b"\x11" * 16, 3)]
+    for size, text in ((MIB + 3, "00" * 16), (3, "00" * 15), (3, "0x" * 16), (3, "../" + "0" * 29)):
         with pytest.raises((Damaged, ValueError)):
-            packs.refs_of(size, names)
+            refs(size, text)
 
 
 def test_constant_chunks_have_packs_of_their_own(store: Store) -> None:
@@ -233,9 +249,9 @@ def test_what_went_is_written_again(store: Store) -> None:
     for path in files(store, ""):
         path.unlink()
     with Packer(store, known) as packer:
-        assert packer.missing(refs) == refs
-        assert packer.add(staged(noise(2 * MIB))[0]) == refs
-        assert packer.missing(refs) == []
+        assert packer.missing(names(refs)) == list(names(refs))
+        assert added(packer, staged(noise(2 * MIB))[0]) == refs
+        assert packer.missing(names(refs)) == []
         assert packer.finish().new_bytes == 2 * MIB
     assert packs.read_buffer(store, Known(store), refs) == noise(2 * MIB)
 
@@ -261,14 +277,14 @@ def test_a_thinned_pack_is_relied_on_for_what_it_still_lists(store: Store) -> No
     path.unlink()
     path.write_bytes(smaller.encode())
     with Packer(store, known) as packer:
-        assert packer.missing(refs) == [refs[1]]
+        assert packer.missing(names(refs)) == [refs[1].digest]
 
 
 def test_a_chunk_in_two_packs_is_found_when_one_went(store: Store) -> None:
     """Two writers that did not see each other."""
     first, second = Packer(store, Known(store)), Packer(store, Known(store))
     for packer in (first, second):
-        refs = packer.add(staged(noise(MIB))[0])
+        refs = added(packer, staged(noise(MIB))[0])
     for packer in (first, second):
         packer.finish()
         packer.close()
@@ -279,7 +295,7 @@ def test_a_chunk_in_two_packs_is_found_when_one_went(store: Store) -> None:
     index.index_path(store, place.pack).unlink()
     index.pack_path(store, place.pack).unlink()
     with Packer(store, known) as packer:
-        assert packer.missing(refs) == []
+        assert packer.missing(names(refs)) == []
     assert packs.read_buffer(store, known, refs) == noise(MIB)
 
 
@@ -294,7 +310,7 @@ def test_what_is_known_is_bounded_and_constant_chunks_stay(store: Store) -> None
         assert sum(one.place(ref.digest) is not None for refs in later for ref in refs) <= 8
         assert [packs.read_buffer(store, one, refs) for refs in later] == [noise(2 * MIB, k) for k in range(6)]
         with Packer(store, one) as packer:
-            assert packer.missing([*later[0], *later[3]]) == []
+            assert packer.missing(names([*later[0], *later[3]])) == []
 
 
 def test_a_damaged_index_is_not_relied_on_and_named(store: Store) -> None:

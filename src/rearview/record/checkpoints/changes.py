@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
-from rearview.store.packs import ChunkRef
+from rearview.store.packs import Names
 
 _WORTH_A_HINT = 64 << 10
 
@@ -29,7 +29,8 @@ class Seen:
     """What is known of one stretch of memory."""
 
     nbytes: int
-    refs: list[ChunkRef]
+    names: Names
+    """Of its chunks."""
     version: int | None
     unchanged: int = 0
     """Checkpoints in a row at which it had the bytes it had before."""
@@ -43,7 +44,7 @@ class Changes:
     def __init__(self) -> None:
         self._seen: dict[Hashable, Seen] = {}
 
-    def expected(self, buffer: Buffer) -> list[ChunkRef] | None:
+    def expected(self, buffer: Buffer) -> Names | None:
         """What the buffer is expected to hold still; None if it is to be copied.
 
         Torch counts writes, so an unchanged count says something about memory that nothing trains, and about memory that was found
@@ -55,17 +56,17 @@ class Changes:
         if seen is None or seen.nbytes != buffer.nbytes or seen.distrusted or seen.version != buffer.version:
             return None
         if seen.unchanged or (buffer.constant_hint and buffer.version is not None):
-            return seen.refs
+            return seen.names
         return None
 
-    def kept(self, buffer: Buffer, refs: list[ChunkRef]) -> None:
+    def kept(self, buffer: Buffer, names: Names) -> None:
         """The buffer holds these chunks. Not to be told of the second part of a checkpoint: a moment later proves nothing."""
         seen = self._seen.get(buffer.key)
         if seen is None or seen.nbytes != buffer.nbytes:
-            self._seen[buffer.key] = Seen(buffer.nbytes, refs, buffer.version)
+            self._seen[buffer.key] = Seen(buffer.nbytes, names, buffer.version)
             return
-        seen.unchanged = seen.unchanged + 1 if seen.refs == refs else 0
-        seen.refs = refs
+        seen.unchanged = seen.unchanged + 1 if seen.names == names else 0
+        seen.names = names
         seen.version = buffer.version
 
     def was_wrong(self, buffer: Buffer) -> None:

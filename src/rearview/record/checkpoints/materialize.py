@@ -25,7 +25,7 @@ from rearview.state.digests import root_digests
 from rearview.store import direct, manifests, objects
 from rearview.store.layout import Store
 from rearview.store.manifests import Buffer, Manifest
-from rearview.store.packs import ChunkRef, Known, Packer, buffer_digest
+from rearview.store.packs import Known, Names, Packer
 from rearview.store.packs.chunks import CHUNK_BYTES, digest
 
 SECOND_ROOM = 64 << 20
@@ -58,10 +58,10 @@ class Job:
     captured: Any
     staged: dict[int, memoryview]
     """Buffer number -> its copy."""
-    expected: dict[int, list[ChunkRef]]
+    expected: dict[int, Names]
     """Buffer number -> the chunks it is expected to hold; its live memory is hashed."""
-    same_as: dict[int, list[ChunkRef]]
-    """Buffer number -> what the first part kept of it: filled in when that is written."""
+    same_as: set[int]
+    """Buffers that are what the first part kept of them."""
     first: Job | None
     period: Any
     """The period that is told what it cost."""
@@ -74,8 +74,8 @@ class Job:
     """The training waits for it since then, until it is written."""
     lost_s: float = 0.0
     problem: Exception | None = None
-    kept: dict[Any, tuple[Buffer, list[ChunkRef]]] = field(default_factory=dict)
-    """Buffer key -> what the manifest says of it, and its chunks, once written."""
+    kept: dict[Any, tuple[bool, Names]] = field(default_factory=dict)
+    """Buffer key -> whether it is constant, and its chunks, once written."""
     seen: dict[Any, tuple[visible.Range, bytes]] = field(default_factory=dict)
     """Buffer key -> which part of it tensors show, and the digest of that part, if it is not all of it."""
     done: threading.Event = field(default_factory=threading.Event)
@@ -119,7 +119,7 @@ class Materializer:
     def take(self, manifest: Manifest, captured: Any, began: float, *, period: Any, files: Files, second: bool = False) -> Job:
         """Copy what may have changed and hand it over. `second`: the first part of this checkpoint was taken just now."""
         first = self._last if second else None
-        job = Job(manifest, captured, {}, {}, {}, first, period, files, second)
+        job = Job(manifest, captured, {}, {}, set(), first, period, files, second)
         copies = self._sort(job, captured.buffers)
         arena = self._arenas[0]
         total = sum(captured.buffers[k].nbytes for k in copies)
@@ -156,7 +156,7 @@ class Materializer:
             if job.first is not None:
                 whole -= buffer.nbytes
                 if self._as_in_first(job.first, before.get(buffer.key), buffer, whole=whole >= 0 or buffer.nbytes < _SAMPLED):
-                    job.same_as[k] = []
+                    job.same_as.add(k)
                     continue
             expected = self.changes.expected(buffer)
             if expected is None:
@@ -255,7 +255,7 @@ class Materializer:
             self._packer = packer
             try:
                 spans = visible.ranges(job.captured.tree)
-                entries, refs = self._entries(job, packer, visible.of_buffers(job.captured.tree, spans))
+                entries, names = self._entries(job, packer, visible.of_buffers(job.captured.tree, spans))
                 written = packer.finish()
                 tree = trees.encode(job.captured.tree)
                 key = objects.put(self.store, tree, durable=True)
@@ -280,42 +280,37 @@ class Materializer:
                 self._packer = None
         for k, buffer in enumerate(job.captured.buffers):
             if not buffer.private and not job.is_second:
-                self.changes.kept(buffer, refs[k])
-            job.kept[buffer.key] = entries[k], refs[k]
+                self.changes.kept(buffer, names[k])
+            job.kept[buffer.key] = entries[k].constant, names[k]
         job.written = True
         job.lost_s = job.stall_s + (time.thread_time() - cpu if job.held_since is None else 0.0)
 
-    def _entries(self, job: Job, packer: Packer, spans: Spans) -> tuple[list[Buffer], list[list[ChunkRef]]]:
+    def _entries(self, job: Job, packer: Packer, spans: Spans) -> tuple[list[Buffer], list[Names]]:
         entries, every = [], []
-        captured = job.captured
-        for k, buffer in enumerate(captured.buffers):
-            entry: Buffer | None = None
+        for k, buffer in enumerate(job.captured.buffers):
             if k in spans:
                 _note_seen(job, k, spans[k])
+            constant = buffer.constant_hint or k in job.expected
             if k in job.staged:
-                refs = packer.add(job.staged[k], buffer.constant_hint)
+                names = packer.add(job.staged[k], buffer.constant_hint)
             else:
                 if k in job.same_as:
                     assert job.first is not None
-                    entry, refs = job.first.kept[buffer.key]
+                    constant, names = job.first.kept[buffer.key]
                 else:
-                    refs = self._prove(buffer, job.expected[k])
-                if packer.missing(refs):  # removed from the store meanwhile: the next checkpoint writes it anew
+                    names = self._prove(buffer, job.expected[k])
+                if packer.missing(names):  # removed from the store meanwhile: the next checkpoint writes it anew
                     self.changes.forget(buffer)
                     raise _Void
-            if entry is None:
-                constant = k in job.expected or buffer.constant_hint
-                chunks = tuple(ref.digest.hex() for ref in refs)
-                entry = Buffer(buffer.nbytes, buffer_digest(refs), constant, "", chunks)  # the tree knows where it is
-            every.append(refs)
-            entries.append(entry)
+            every.append(names)
+            entries.append(Buffer.of(buffer.nbytes, names, constant))  # the tree knows where it is
         return entries, every
 
-    def _prove(self, buffer: Any, expected: list[ChunkRef]) -> list[ChunkRef]:
+    def _prove(self, buffer: Any, expected: Names) -> Names:
         """Hash live memory that nothing should have changed. It is read while the training goes on: if it was not changed, that is safe."""
         live = buffer.memory()
-        for k, ref in enumerate(expected):
-            if digest(live[k * CHUNK_BYTES : k * CHUNK_BYTES + ref.size]) != ref.digest:
+        for k, name in enumerate(expected):
+            if digest(live[k * CHUNK_BYTES : (k + 1) * CHUNK_BYTES]) != name:
                 self.changes.was_wrong(buffer)
                 raise _Void
         return expected

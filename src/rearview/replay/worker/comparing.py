@@ -28,8 +28,8 @@ from rearview.state.tree import RootKey, decode
 from rearview.store import objects
 from rearview.store.layout import Store
 from rearview.store.manifests import Manifest
-from rearview.store.packs import ChunkRef, buffer_digest
-from rearview.store.packs.chunks import CHUNK_BYTES, digest
+from rearview.store.packs import buffer_digest, names_of
+from rearview.store.packs.chunks import digest
 
 if TYPE_CHECKING:
     from rearview.record.recorder import Recorder
@@ -262,8 +262,5 @@ def buffer_digests(captured: Captured) -> list[bytes]:
         if k in spans:  # what no tensor shows is no part of the state
             digests.append(digest(view[slice(*spans[k])]))
             continue
-        refs = [
-            ChunkRef(digest(view[at : at + CHUNK_BYTES]), len(view[at : at + CHUNK_BYTES])) for at in range(0, buffer.nbytes, CHUNK_BYTES)
-        ]
-        digests.append(bytes.fromhex(buffer_digest(refs)))
+        digests.append(bytes.fromhex(buffer_digest(names_of(view))))
     return digests

@@ -15,8 +15,13 @@ CHUNK_BYTES = 1 << 20
 DIGEST_BYTES = 16
 
 
+Names = tuple[bytes, ...]
+"""The chunks of a buffer by name, in their order; how large each is follows from the buffer's size. Plain tuples of bytes: a program has
+thousands of them while it trains, and its garbage collector would look through objects again and again."""
+
+
 class ChunkRef(NamedTuple):
-    """A chunk by name."""
+    """A chunk by name, with its size."""
 
     digest: bytes
     size: int
@@ -33,20 +38,31 @@ def digest(view: memoryview | bytes) -> bytes:
     return xxhash.xxh3_128(view).digest()
 
 
-def buffer_digest(refs: Iterable[ChunkRef]) -> str:
+def buffer_digest(names: Iterable[bytes]) -> str:
     """The digest of a whole buffer, in hexadecimal digits."""
-    return digest(b"".join(ref.digest for ref in refs)).hex()
+    return digest(b"".join(names)).hex()
 
 
-def refs_of(size_bytes: int, digests: Sequence[str]) -> list[ChunkRef]:
-    """The chunks of a buffer of that size from their hexadecimal names; `Damaged` if these are not so many names."""
+def names_of(view: memoryview | bytes) -> Names:
+    """The chunks of a buffer."""
+    return tuple(digest(view[start : start + CHUNK_BYTES]) for start in range(0, len(view), CHUNK_BYTES))
+
+
+def refs_of(size_bytes: int, names: Sequence[bytes]) -> list[ChunkRef]:
+    """The chunks of a buffer of that size; `Damaged` if these are not so many names."""
     count = -(-size_bytes // CHUNK_BYTES)
-    if len(digests) != count:
-        raise Damaged(f"a buffer of {size_bytes} bytes has {count} chunks, and {len(digests)} are named")
-    refs = []
-    for k, text in enumerate(digests):
-        raw = bytes.fromhex(text) if len(text) == 2 * DIGEST_BYTES else b""
-        if len(raw) != DIGEST_BYTES:
-            raise Damaged(f"{text!r} is not the name of a chunk")
-        refs.append(ChunkRef(raw, min(CHUNK_BYTES, size_bytes - k * CHUNK_BYTES)))
-    return refs
+    if len(names) != count:
+        raise Damaged(f"a buffer of {size_bytes} bytes has {count} chunks, and {len(names)} are named")
+    return [ChunkRef(name, min(CHUNK_BYTES, size_bytes - k * CHUNK_BYTES)) for k, name in enumerate(names)]
+
+
+def parsed(texts: Iterable[str]) -> Names:
+    """Chunks by their names in hexadecimal digits; `Damaged` if one is no name."""
+    return tuple(map(_parsed, texts))
+
+
+def _parsed(text: str) -> bytes:
+    raw = bytes.fromhex(text) if len(text) == 2 * DIGEST_BYTES else b""
+    if len(raw) != DIGEST_BYTES:
+        raise Damaged(f"{text!r} is not the name of a chunk")
+    return raw

@@ -50,7 +50,8 @@ class Known:
         """Packs whose index cannot be read, with the sentence that says why. Nothing new relies on them."""
         self._limit = limit
         self._lock = threading.RLock()
-        self._where: dict[bytes, Place] = {}
+        self._where: dict[bytes, tuple[str, int, int]] = {}
+        """Plain tuples: the garbage collector of the program would look through a `Place` again and again."""
         self._packs: dict[str, tuple[PackIndex, _Stamp]] = {}
         """In memory, the ones that go first first."""
         self._looked = False
@@ -113,7 +114,7 @@ class Known:
     def _remember(self, found: PackIndex, stamp: _Stamp) -> None:
         self._packs[found.pack] = (found, stamp)
         for digest, offset, size in found:
-            self._where[digest] = Place(found.pack, offset, size)
+            self._where[digest] = (found.pack, offset, size)
         while len(self._where) > self._limit and len(self._packs) > 1:
             others = (pack for pack, (one, _) in self._packs.items() if not one.constant and pack != found.pack)
             self._forget(next(others, next(iter(self._packs))))
@@ -122,7 +123,7 @@ class Known:
         gone, _ = self._packs.pop(pack)
         for digest, _, _ in gone:
             place = self._where.get(digest)
-            if place is not None and place.pack == pack:
+            if place is not None and place[0] == pack:
                 del self._where[digest]
 
     def add(self, index: PackIndex) -> None:
@@ -138,7 +139,8 @@ class Known:
         """Where a chunk is, as far as is known in memory; the first call reads the indexes."""
         if not self._looked:
             self.refresh()
-        return self._where.get(digest)
+        found = self._where.get(digest)
+        return None if found is None else Place(*found)
 
     def hold(self, pack: str) -> bool:
         """Refresh a pack that a new checkpoint relies on, and look whether it is still what it was. False: it went.
@@ -177,7 +179,7 @@ class Known:
                 time.sleep(_PAUSE_S)
             with self._lock:
                 self.refresh()
-                found = {digest: place for digest in wanted if (place := self._where.get(digest)) is not None}
+                found = {digest: Place(*known) for digest in wanted if (known := self._where.get(digest)) is not None}
                 for suffix in (indexes.INDEX, indexes.CONDEMNED):
                     self._search(suffix, wanted, found)
         return found
@@ -190,7 +192,7 @@ class Known:
             self._search(indexes.INDEX, {digest for digest in digests if digest not in self._where}, found)
             for pack in {place.pack for place in found.values()}:
                 self.hold(pack)
-            self._where.update((digest, place) for digest, place in found.items() if place.pack in self._packs)
+            self._where.update((digest, (*place,)) for digest, place in found.items() if place.pack in self._packs)
 
     def _search(self, suffix: str, wanted: set[bytes], found: dict[bytes, Place]) -> None:
         """In all indexes of that kind: a chunk may be in condemned packs, beyond the limit, or in several of which one went."""

@@ -19,7 +19,7 @@ from rearview.store import atomic, direct, leases
 from rearview.store.layout import Store
 from rearview.store.packs import index as indexes
 from rearview.store.packs import layout, stream
-from rearview.store.packs.chunks import CHUNK_BYTES, ChunkRef, digest
+from rearview.store.packs.chunks import CHUNK_BYTES, Names, digest
 from rearview.store.packs.index import PackIndex
 from rearview.store.packs.known import Known
 from rearview.store.packs.layout import PackPlan, Piece
@@ -57,28 +57,28 @@ class Packer:
         """Packs this checkpoint relies on, looked at since the lease was taken."""
         self._given_up = False
 
-    def add(self, view: memoryview, constant: bool = False) -> list[ChunkRef]:
+    def add(self, view: memoryview, constant: bool = False) -> Names:
         """Hash a buffer in chunks; those the store does not have are remembered. The memory must stay as it is until `finish`."""
         self._take_lease()
         flat = view if view.ndim == 1 and view.format == "B" else view.cast("B")
         address = direct.address_of(flat)
-        refs = []
+        names = []
         for start in range(0, flat.nbytes, CHUNK_BYTES):
             self._go_on()
             part = flat[start : start + CHUNK_BYTES]
             name = digest(part)
-            refs.append(ChunkRef(name, part.nbytes))
+            names.append(name)
             if not self._has(name):
                 self._pieces[constant][name] = Piece(name, part, address + start if address else 0)
-        return refs
+        return tuple(names)
 
-    def missing(self, refs: Iterable[ChunkRef]) -> list[ChunkRef]:
+    def missing(self, names: Iterable[bytes]) -> list[bytes]:
         """Of chunks that an earlier checkpoint has: those that are not there any more. The others are held as if added."""
         self._take_lease()
-        absent = [ref for ref in refs if not self._has(ref.digest)]
+        absent = [name for name in names if not self._has(name)]
         if absent:
-            self.known.recall(ref.digest for ref in absent)
-        return [ref for ref in absent if not self._has(ref.digest)]
+            self.known.recall(absent)
+        return [name for name in absent if not self._has(name)]
 
     def _has(self, name: bytes) -> bool:
         """Whether a chunk need not be written: it is in the store for certain, or among the new ones."""
