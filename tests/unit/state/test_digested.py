@@ -23,7 +23,7 @@ def program() -> Roots:
     opt = torch.optim.Adam(net.parameters())
     net(torch.ones(3, 20)).sum().backward()
     opt.step()
-    own = {"zero": 0.0, "names": {"a", "b"}, "lists": [[1], [2.5]]}
+    own = {"zero": 0.0, "names": {"a", "b"}, "lists": [[1], [2.5]], "many": [*(k + 0.5 for k in range(599)), 0.0]}
     others: Roots = {("local", 0, "own"): own, ("local", 0, "same"): own["lists"], ("local", 0, "tensors"): {torch.ones(100)}}
     return {("given", "net"): net, ("given", "opt"): opt, ("local", 0, "i"): 5, **others}
 
@@ -61,6 +61,7 @@ CHANGES = {
     "a flag": lambda roots: roots["given", "net"][0].weight.requires_grad_(False),
     "an attribute": lambda roots: setattr(roots["given", "net"][0], "in_features", 21),
     "the sign of zero": lambda roots: roots["local", 0, "own"].update(zero=-0.0),
+    "the sign of a zero among many": lambda roots: roots["local", 0, "own"]["many"].__setitem__(599, -0.0),
     "a member of a set": lambda roots: roots["local", 0, "own"]["names"].add("c"),
     "a tensor in a set": lambda roots: next(iter(roots["local", 0, "tensors"])).add_(1),
     "a shared list": lambda roots: roots["local", 0, "same"].append(3),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import random
 import threading
@@ -311,6 +312,18 @@ def test_what_is_known_is_bounded_and_constant_chunks_stay(store: Store) -> None
         assert [packs.read_buffer(store, one, refs) for refs in later] == [noise(2 * MIB, k) for k in range(6)]
         with Packer(store, one) as packer:
             assert packer.missing(names([*later[0], *later[3]])) == []
+
+
+def test_what_is_remembered_of_chunks_is_nothing_to_the_garbage_collector(store: Store) -> None:
+    """A training has thousands of them, for as long as it lasts."""
+    known = Known(store)
+    with Packer(store, known) as packer:
+        kept = packer.add(staged(noise(2 * MIB))[0])
+        packer.finish()
+    gc.collect()
+    assert not gc.is_tracked(kept)
+    assert len(known._where) == 2
+    assert not any(gc.is_tracked(place) for place in known._where.values())
 
 
 def test_a_damaged_index_is_not_relied_on_and_named(store: Store) -> None:
