@@ -184,3 +184,37 @@ def test_what_is_asked_of_nobody_is_said(history: Story) -> None:
     assert missing.returncode == 3 and "nothing was asked as score" in missing.stderr
     shown = json.loads(history.cli("replay", "score", "--show", "--json").stdout)
     assert len(shown["plans"]) == 4 and len(shown["unsure"]) == 2
+
+
+READS = """\
+import rearview as rv
+
+scale = float(open("FILE").read())
+total = 0.0
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(2)):
+        for k in rv.loop("step", range(2)):
+            total += scale * k
+        rv.log("total", total)
+"""
+
+
+def test_files_that_old_code_read_and_that_changed_since_are_named_for_its_runs_only(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"train.py": READS.replace("FILE", "new.txt")}, env={"REARVIEW_EVERY": "1"})
+    for name in ("old", "new"):
+        (story.project / f"{name}.txt").write_text("0.5\n")
+        (story.project / "train.py").write_text(READS.replace("FILE", f"{name}.txt"))
+        story.cli("run", "--name", name, "train.py")
+    text = READS.replace("FILE", "new.txt").replace('"total", total)\n', '"total", total)\n        rv.log("asked", total + scale)\n')
+    (story.project / "train.py").write_text(text)
+    (story.project / "old.txt").write_text("0.7\n")
+    runs = {run["name"]: run["run"] for run in json.loads(story.cli("runs", "--json").stdout)["runs"]}
+    plan = story.cli("replay", "asked", "--dry-run")
+    assert "old.txt" in plan.stdout and "new.txt" not in plan.stdout
+    plans = {one["run"]: one for one in json.loads(story.cli("replay", "asked", "--dry-run", "--json").stdout)["plans"]}
+    assert ["old.txt" in json.dumps(plans[runs[name]]) for name in ("old", "new")] == [True, False]
+    story.cli("replay", "asked", "--yes", check=False)
+    verdicts = json.loads(story.cli("df", "asked", "--provenance", "--json").stdout)["rows"]
+    found = {name: {row["asked.verdict"] for row in verdicts if row["run"] == run} for name, run in runs.items()}
+    assert found["new"] == {"identical"}
+    assert "identical" not in found["old"], found
