@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rearview.state import compiled
 from rearview.state.put.containers import fill_dict
 from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs
 from rearview.state.put.modules import become, becomes, begin, complete
@@ -14,6 +15,7 @@ from rearview.state.take import classes
 from rearview.state.take.attributes import own_dict, slot_members
 from rearview.state.take.objects import reduced
 from rearview.state.tree import NONE, NOTHING
+from rearview.store.encoding import type_name
 
 if TYPE_CHECKING:
     from rearview.state.restore import Job, Plan
@@ -260,12 +262,17 @@ class Module(Kind):
 
 
 class Live(Kind):
-    """Something that is not kept: it stays what it is, but for what it runs over."""
+    """Something that is not kept: it stays what it is, but for what it runs over, or was compiled from."""
 
     shared = True
 
     def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
-        return [(number, live.iterable) for number in payload[3:] if hasattr(live, "iterable")]
+        within = compiled.original(live)
+        if payload[2] != NONE and (type_name(live) != plan.plain(payload[0]) or (payload[3:] and within is None)):
+            return None  # it can be made, and this is something else
+        if within is None and not hasattr(live, "iterable"):
+            return ()
+        return [(number, live.iterable if within is None else within) for number in payload[3:]]
 
     def early(self, payload: Any) -> Sequence[int]:
         return payload[:3]  # type: ignore[no-any-return]

@@ -15,10 +15,12 @@ import types
 import weakref
 from typing import Any
 
+from rearview.state import compiled
 from rearview.state.take.attributes import attributes
 from rearview.state.take.objects import found, named
 from rearview.state.take.walk import Taker, Uncapturable, Walk
 from rearview.state.tree import NONE, NOTHING, Node
+from rearview.store.encoding import type_name
 
 
 def code_digest(code: types.CodeType) -> str:
@@ -40,7 +42,15 @@ def code_digest(code: types.CodeType) -> str:
 def take_function(walk: Walk, value: types.FunctionType) -> Node:
     """A function."""
     name = named(value)
-    return take_made(walk, value) if name is None else ("ref", walk.slots(name))
+    if name is not None:
+        return ("ref", walk.slots(name))
+    plain = compiled.original(value)
+    return take_made(walk, value) if plain is None else _take_compiled(walk, value, plain)
+
+
+def _take_compiled(walk: Walk, value: types.FunctionType, plain: Any) -> Node:
+    """A function that torch compiled: the live one stays; where there is none, what it was compiled from is compiled again."""
+    return ("live", (*walk.slots((type_name(value), "a function that torch compiled", compiled.maker(value))), walk.slot(plain)))
 
 
 def take_made(walk: Walk, value: types.FunctionType) -> Node:
