@@ -166,6 +166,9 @@ class Reduced(Kind):
             parts = job.plan.asked[id(live)]
             if parts[0] is function and _same(parts[1], args) and (payload[3] != NONE or parts[2] is None):
                 return live
+        kind, parts = job.plan.nodes[payload[2]]
+        if kind == "tuple" and any(job.made[number] is ABSENT for number in parts[2:]):
+            return live  # it was made with something that no state holds
         return function(*args)
 
     def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:

@@ -11,6 +11,7 @@ import functools
 import hashlib
 import io
 import random
+import re
 import types
 import weakref
 from typing import Any
@@ -143,6 +144,7 @@ _TAKERS: dict[type, Taker] = {
     types.CellType: take_cell,
     types.MethodType: take_method,
     types.BuiltinFunctionType: take_builtin,
+    type(re.compile("").match): take_builtin,  # a class of its own for methods that want to know theirs
     types.MethodDescriptorType: take_descriptor,
     types.WrapperDescriptorType: take_descriptor,
     types.ClassMethodDescriptorType: take_descriptor,
