@@ -47,6 +47,22 @@ def test_killed_again_and_again(project: Path, cli: RunsProgram, tmp_path: Path)
     assert shown["overlap"]["differing"] == 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process as Linux does")
+def test_out_of_memory(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    """The interpreter finds no more memory in mid-epoch, so the program raises, with rearview's threads in the same process."""
+    expected = resuming.uninterrupted(tmp_path / "full")
+    resuming.write_trainer(project)
+    done = cli("run", "train.py", env={"DIE_AT": "3,4", "DIE_AFTER": "2", "DIE_OF": "memory", "REARVIEW_EVERY": "1"})
+    assert done.returncode == 1
+    assert "MemoryError" in done.stderr
+    failed = resuming.newest(cli)
+    assert (failed["status"], failed["detail"]) == ("failed", "MemoryError")
+    done = cli("resume", "--yes", check=True)
+    assert done.stdout == expected["stdout"]
+    assert resuming.files_of(project) == {name: expected[name] for name in ("log.csv", "best.json")}
+    assert resuming.logged(cli, failed["run"]) == resuming.losses(expected["log.csv"])
+
+
 def test_what_it_will_do_is_said_before_it_starts(project: Path, cli: RunsProgram) -> None:
     resuming.write_trainer(project)
     source = (project / "train.py").read_text()
