@@ -6,6 +6,7 @@ import abc
 import argparse
 import bz2
 import collections
+import contextvars
 import dataclasses
 import datetime as dt
 import decimal
@@ -442,3 +443,27 @@ def test_files_that_are_their_attributes_are_made_anew(tmp_path: Path) -> None:
     assert made["tee"].files[0].getvalue() == "a"
     assert type(made["closed"]) is bz2.BZ2File
     assert made["closed"].closed
+
+
+DEPTH: contextvars.ContextVar[Any] = contextvars.ContextVar("DEPTH", default=0)
+
+
+def test_variables_of_the_context_are_set() -> None:
+    def inside() -> None:
+        held = [1]
+        unset = contextvars.ContextVar[int]("unset")
+        DEPTH.set(held)
+        kept = taken(depth=DEPTH, held=held, unset=unset)
+        held.append(2)
+        DEPTH.set([9])
+        back = put(kept, depth=DEPTH, held=held, unset=unset)
+        assert back["depth"] is DEPTH
+        assert DEPTH.get() is held
+        assert held == [1]
+        assert back["unset"] is unset
+        assert unset.get(5) == 5
+        anew = put(kept, depth=None)
+        assert anew["depth"].name == "DEPTH"
+        assert anew["depth"].get() is anew["held"]
+
+    contextvars.copy_context().run(inside)

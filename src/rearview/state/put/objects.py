@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import importlib
 import sys
 from collections.abc import Sequence
@@ -265,16 +266,19 @@ class Module(Kind):
 
 
 class Live(Kind):
-    """Something that is not kept: it stays what it is, but for what it runs over, or was compiled from."""
+    """Something that is not kept: it stays what it is, but for what it runs over or was compiled from, or the value of the context."""
 
     shared = True
 
     def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
-        within = compiled.original(live)
-        if payload[2] != NONE and (type_name(live) != plan.plain(payload[0]) or (payload[3:] and within is None)):
+        if payload[2] != NONE and type_name(live) != plan.plain(payload[0]):
             return None  # it can be made, and this is something else
+        if isinstance(live, contextvars.ContextVar):
+            context = contextvars.copy_context()
+            return ((payload[3], context[live]),) if live in context and payload[3:] else ()
+        within = compiled.original(live)
         if within is None and not hasattr(live, "iterable"):
-            return ()
+            return None if payload[2] != NONE and payload[3:] else ()  # a function that is not compiled
         return [(number, live.iterable if within is None else within) for number in payload[3:]]
 
     def early(self, payload: Any) -> Sequence[int]:
@@ -287,6 +291,10 @@ class Live(Kind):
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
         return job.made[payload[2]]() if live is ABSENT and payload[2] != NONE else live
+
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
+        if isinstance(made, contextvars.ContextVar) and payload[3:] and payload[3] != NOTHING:
+            made.set(job.made[payload[3]])
 
 
 class Adapted(Kind):

@@ -56,12 +56,7 @@ class Layout:
 
     def is_of(self, live: Any) -> bool:
         """Whether a live tensor has it."""
-        return (
-            live.dtype is self.dtype
-            and live.size() == self.shape
-            and live.stride() == self.strides
-            and str(live.device) == self.device
-        )
+        return live.dtype is self.dtype and live.size() == self.shape and live.stride() == self.strides and str(live.device) == self.device
 
 
 class LayoutKind(Kind):

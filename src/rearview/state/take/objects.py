@@ -7,6 +7,7 @@ says about its copying (`__reduce_ex__`) otherwise. Classes, functions and modul
 from __future__ import annotations
 
 import _csv
+import contextvars
 import copyreg
 import functools
 import gc
@@ -19,7 +20,7 @@ from typing import Any
 from rearview.state.take import dropped
 from rearview.state.take.attributes import attributes, own_dict, plain_layout
 from rearview.state.take.walk import Taker, Uncapturable, Walk, identity
-from rearview.state.tree import Node
+from rearview.state.tree import NOTHING, Node
 from rearview.store.encoding import type_name
 
 _LIVE_TYPES: dict[str, str] = {
@@ -215,6 +216,15 @@ def _take_proxy(walk: Walk, value: Any) -> Node:
     return ("reduce", walk.slots((type(value), type(value), (mapping,), None, None, None, None)))
 
 
+def _take_context_variable(walk: Walk, value: contextvars.ContextVar[Any]) -> Node:
+    """A variable of the context, with what the program's context has for it: the live one stays, and is set."""
+    context = contextvars.copy_context()
+    held = walk.slot(context[value]) if value in context else NOTHING
+    kind: Any = contextvars.ContextVar
+    maker = functools.partial(kind, value.name)
+    return ("live", (*walk.slots((type_name(value), "a context variable", maker)), held))
+
+
 def _take_library(walk: Walk, value: Any) -> Node:
     """A library that was loaded: the live one stays, and where there is none it is loaded again."""
     kind: Any = type(value)
@@ -240,7 +250,11 @@ def takers() -> dict[type, Taker]:
     """Who takes exactly these types."""
     locks: dict[type, Taker] = {type(threading.Lock()): _take_lock, type(threading.RLock()): _take_lock}
     others = {kind: _kept_live(why) for kind, why in _BUILT_IN.items()}
-    return {types.ModuleType: take_module, types.MappingProxyType: _take_proxy, _csv.Writer: _take_csv_writer, **locks, **others}
+    known: dict[type, Taker] = {
+        types.ModuleType: take_module, types.MappingProxyType: _take_proxy, _csv.Writer: _take_csv_writer,
+        contextvars.ContextVar: _take_context_variable,
+    }  # fmt: skip
+    return {**known, **locks, **others}
 
 
 def decide(kind: type) -> Taker:
