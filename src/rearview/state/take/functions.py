@@ -7,6 +7,7 @@ are what it closes over, its defaults and its attributes.
 from __future__ import annotations
 
 import array
+import ctypes
 import functools
 import hashlib
 import io
@@ -109,6 +110,21 @@ def take_weakref(walk: Walk, value: weakref.ref[Any]) -> Node:
     return ("weakref", (NOTHING if target is None else walk.slot(target),))
 
 
+def take_proxy(walk: Walk, value: Any) -> Node:
+    """A weak proxy, which answers every question as its object does."""
+    target = _behind(value)
+    if target is None:
+        raise Uncapturable("a weak proxy of an object that is gone")
+    return ("reduce", walk.slots((type(value), weakref.proxy, (target,), None, None, None, None)))
+
+
+def _behind(proxy: Any) -> Any:
+    """The object of a proxy, without asking it anything; None if it is gone."""
+    function = ctypes.pythonapi.PyWeakref_GetObject
+    function.restype, function.argtypes = ctypes.c_void_p, [ctypes.py_object]  # a reference that is not ours: only its address
+    return ctypes.cast(function(ctypes.py_object(proxy)), ctypes.py_object).value
+
+
 def take_weakly(walk: Walk, value: Any) -> Node:
     """A dict that holds its keys or values weakly: what it holds now, in its order."""
     return ("weakly", (walk.slot(type(value)), *walk.slots(part for pair in list(value.items()) for part in pair)))
@@ -149,6 +165,8 @@ _TAKERS: dict[type, Taker] = {
     types.WrapperDescriptorType: take_descriptor,
     types.ClassMethodDescriptorType: take_descriptor,
     weakref.ref: take_weakref,
+    weakref.ProxyType: take_proxy,
+    weakref.CallableProxyType: take_proxy,
     weakref.WeakSet: take_weak_set,
     weakref.WeakKeyDictionary: take_weakly,
     weakref.WeakValueDictionary: take_weakly,
