@@ -56,7 +56,8 @@ class Names:
             if found is not ABSENT:
                 self._found[number] = found
                 return found
-        if getattr(hint, "__module__", None) == module and getattr(hint, "__qualname__", None) == name and id(hint) not in self._hinted:
+        theirs = module in (getattr(hint, "__module__", None), "__main__")  # what was the program then may have been imported now
+        if theirs and getattr(hint, "__qualname__", None) == name and id(hint) not in self._hinted:
             self._found[number] = hint
             self._hinted.add(id(hint))  # a function that ran twice made two of that name
             return hint
