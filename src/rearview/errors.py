@@ -15,6 +15,7 @@
     │   └── RecordingFailed           6  a record could not be written (shown once, training goes on)
     ├── CheckpointError               6  a state could not be captured, kept or put back
     │   ├── NoCheckpoint              3  no checkpoint of that run or place (also LookupError)
+    │   ├── PlaceNotReached           6  a resumed program ended before it came to the place of its checkpoint
     │   └── RestoreRefused            6  the live objects cannot take the recorded state; nothing was touched
     ├── VersionError                  6  source could not be taken or read back
     ├── MissingLibrary                6  an extra is needed (also ImportError)
@@ -109,6 +110,10 @@ class NoCheckpoint(CheckpointError, NotFound):
     """No checkpoint of that run, or none at that place."""
 
     exit_code = EXIT_NOTHING_MATCHED
+
+
+class PlaceNotReached(CheckpointError):
+    """A program that was resumed ended, by itself, before it came to the place of its checkpoint: what it did is not the run's."""
 
 
 class RestoreRefused(CheckpointError):

@@ -12,7 +12,7 @@ from typing import Any
 from tests.conftest import RunsProgram, environment
 
 TRAIN = '''
-import csv, glob, os, random, signal, sys, time
+import csv, glob, os, random, resource, signal, sys, time
 import rearview as rv
 from model import Model
 
@@ -22,6 +22,10 @@ def maybe_die(epoch, step):
         wanted, patience = int(os.environ.get("DIE_AFTER", "1")), time.monotonic() + 20
         while len(glob.glob(".rearview/runs/*/checkpoints/*-iteration.json")) < wanted and time.monotonic() < patience:
             time.sleep(0.01)
+        if os.environ.get("DIE_OF") == "memory":
+            held = [int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmSize")]
+            resource.setrlimit(resource.RLIMIT_AS, (held[0] + (32 << 20), resource.RLIM_INFINITY))
+            more = [bytearray(1 << 20) for _ in range(1 << 20)]
         os.kill(os.getpid(), int(os.environ.get("DIE_OF", "9")))
         time.sleep(60)
 

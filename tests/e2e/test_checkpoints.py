@@ -267,3 +267,23 @@ def test_members_of_a_container_that_cannot_be_kept_are_said_once(project: Path,
     done = python(UNKEPT, name="train.py", env={"REARVIEW_EVERY": "1"}, check=True)
     said = [line for line in done.stderr.splitlines() if "partial" in line and "links" in line]
     assert len(said) == 1 and "links[" in said[0] and "20 more like it are not in them" in said[0], done.stderr
+
+
+MUCH_ALIKE = """
+import array
+import rearview as rv
+weights = array.array("d", [float(k % 7) for k in range(400_000)])
+with rv.checkpointing(weights=weights):
+    for epoch in rv.loop("epoch", range(2)):
+        for k in range(len(weights)):
+            weights[k] += 1.0
+open("weights.bin", "wb").write(weights.tobytes())
+"""
+
+
+def test_nothing_is_compressed(project: Path, python: Python) -> None:
+    python(MUCH_ALIKE, name="train.py", env={"REARVIEW_EVERY": "1"}, check=True)
+    packs = [path.read_bytes() for path in (project / ".rearview").rglob("*.pack")]
+    last = (project / "weights.bin").read_bytes()
+    chunks = [last[at : at + (1 << 20)] for at in range(0, len(last), 1 << 20)]
+    assert all(any(chunk in pack for pack in packs) for chunk in chunks), "each chunk lies there as it was in memory"

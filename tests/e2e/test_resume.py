@@ -47,6 +47,22 @@ def test_killed_again_and_again(project: Path, cli: RunsProgram, tmp_path: Path)
     assert shown["overlap"]["differing"] == 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process as Linux does")
+def test_out_of_memory(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    """The interpreter finds no more memory in mid-epoch, so the program raises, with rearview's threads in the same process."""
+    expected = resuming.uninterrupted(tmp_path / "full")
+    resuming.write_trainer(project)
+    done = cli("run", "train.py", env={"DIE_AT": "3,4", "DIE_AFTER": "2", "DIE_OF": "memory", "REARVIEW_EVERY": "1"})
+    assert done.returncode == 1
+    assert "MemoryError" in done.stderr
+    failed = resuming.newest(cli)
+    assert (failed["status"], failed["detail"]) == ("failed", "MemoryError")
+    done = cli("resume", "--yes", check=True)
+    assert done.stdout == expected["stdout"]
+    assert resuming.files_of(project) == {name: expected[name] for name in ("log.csv", "best.json")}
+    assert resuming.logged(cli, failed["run"]) == resuming.losses(expected["log.csv"])
+
+
 def test_what_it_will_do_is_said_before_it_starts(project: Path, cli: RunsProgram) -> None:
     resuming.write_trainer(project)
     source = (project / "train.py").read_text()
@@ -372,3 +388,56 @@ def test_checkpoints_that_were_off_are_not_asked_for_again(project: Path, cli: R
     told = cli("checkpoints").stderr
     assert "they were off" in told
     assert "with rv.checkpointing" not in told
+
+
+IN_A_BLOCK = """
+import glob, os, time
+import rearview as rv
+
+if os.environ.get("SHORT"):
+    print("nothing to do")
+    raise SystemExit(0)
+state = {"n": 0.0}
+with rv.checkpointing(state=state):
+    for epoch in rv.loop("epoch", range(4)):
+        block = rv.skip_block("train")
+        if block.step_into():
+            for step in rv.loop("step", range(3)):
+                state["n"] = state["n"] * 1.5 + step
+                rv.log("n", state["n"])
+        block.end(state)
+        rv.log("epoch_n", state["n"])
+        while os.environ.get("DIE") and epoch == 2:
+            if glob.glob(".rearview/runs/*/checkpoints/*-000003-block.json"):
+                os.kill(os.getpid(), 9)
+            time.sleep(0.01)
+print("final", state["n"])
+"""
+
+
+def _killed_in_a_block(project: Path, cli: RunsProgram, tmp_path: Path) -> str:
+    """Killed behind its third block; the newest state is of the loop in it. Gives what it prints when it is not."""
+    (project / "train.py").write_text(IN_A_BLOCK)
+    full = cli("run", "train.py", env={"REARVIEW_DIR": str(tmp_path / "elsewhere")}, check=True).stdout
+    assert cli("run", "train.py", env={"DIE": "1", "REARVIEW_EVERY": "1"}).returncode == -9
+    return full
+
+
+def test_a_loop_in_a_skip_block(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    full = _killed_in_a_block(project, cli, tmp_path)
+    places = cli("resume", "--dry-run", check=True).stdout
+    assert "epoch=2, behind the loop step" in places or "epoch=2, behind the loop train" in places
+    done = cli("resume", "--yes", check=True)
+    assert done.stdout == full
+    rows = json.loads(cli("df", "n", "--json", check=True).stdout)["rows"]
+    assert [(row["epoch"], row["step"]) for row in rows] == [(epoch, step) for epoch in range(4) for step in range(3)]
+
+
+def test_one_that_ends_well_without_coming_to_its_place_has_failed(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    full = _killed_in_a_block(project, cli, tmp_path)
+    short = cli("resume", "--yes", env={"SHORT": "1"})
+    assert short.stdout == "nothing to do\n"
+    assert short.returncode == 6
+    assert "ended without coming to the place of checkpoint" in short.stderr
+    assert (resuming.newest(cli)["status"], resuming.newest(cli)["detail"]) == ("failed", "rearview.errors.PlaceNotReached")
+    assert cli("resume", "--yes", check=True).stdout == full, "it can be resumed again"

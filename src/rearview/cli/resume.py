@@ -14,7 +14,7 @@ import click
 from rearview import config
 from rearview.cli import options, starting
 from rearview.cli.shown import outlook, output, screen, text
-from rearview.errors import CheckpointError, NotFound, UsageError
+from rearview.errors import EXIT_FAILED, CheckpointError, NotFound, PlaceNotReached, UsageError
 from rearview.record import environment, process
 from rearview.record.resume import handshake, past, recorded_code, restore_points, resuming
 from rearview.record.resume.past import Past
@@ -64,7 +64,16 @@ def command(
         screen.note(line)
     if not yes and not _agreed(found.outlook):
         return
-    ctx.exit(starting.pass_on(found.start(run)))
+    code = found.start(run)
+    ctx.exit(EXIT_FAILED if code == 0 and _went_astray(run) else starting.pass_on(code))
+
+
+def _went_astray(run: RunInfo) -> bool:
+    """Whether the program ended without coming to the place of its checkpoint, which it does not know: it says that all is well."""
+    from rearview.cli import opening
+
+    with opening.catalog() as catalog:
+        return bool(catalog.run(run.run).detail == f"{PlaceNotReached.__module__}.{PlaceNotReached.__name__}")
 
 
 def _agreed(found: outlook.Outlook) -> bool:

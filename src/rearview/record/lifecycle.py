@@ -300,8 +300,9 @@ def finish(run: OpenRun, how: str, error: BaseException | None = None, exit_code
         recorder = run.recorder
         if recorder.keeping is not None:
             recorder.keeping.finish()
-        if recorder.reach is not None:
-            recorder.reach.ended()
+        astray = None if recorder.reach is None else recorder.reach.ended()
+        if astray is not None and how == "finished":
+            how, error = "failed", astray
         worked = _keeper.hold()  # what it is about to note comes before the end
         try:
             notes.at_end(run)

@@ -44,8 +44,8 @@ def take(frames: Sequence[types.FrameType], project: Path, modules: scope.Module
 def _namespaces(frames: Sequence[types.FrameType], modules: scope.Modules) -> Iterator[tuple[RootKey, dict[str, Any]]]:
     for name, module in modules:
         namespace = vars(module)
-        code = [(key, value) for key, value in list(namespace.items()) if isinstance(value, _CODE)]
-        yield (KIND, name), {key: value for key, value in code if scope.is_variable(key, namespace)}
+        code = {key: value for key, value in list(namespace.items()) if isinstance(value, _CODE)}
+        yield (KIND, name), {key: code[key] for key in scope.variables_of(code, namespace)}
     for depth, frame in enumerate(frames):
         if not variables.is_module(frame):
             yield (KIND, depth), variables.variables(frame)

@@ -142,11 +142,11 @@ def _inner(frame: FrameType) -> tuple[int, _Inner]:
 
 
 def _has_no_dict(frame: FrameType) -> bool:
-    """Whether nothing has asked for `locals()` of a running function."""
+    """Whether nothing has asked for `locals()` of a running function, but for an earlier call of ours, which left an empty dict."""
     if sys.version_info >= (3, 12):
         return _count_of_locals(frame) <= 3
     _, inner = _inner(frame)
-    return not inner.locals
+    return not inner.locals or not ctypes.cast(inner.locals, ctypes.py_object).value
 
 
 def _count_of_locals(frame: FrameType) -> int:

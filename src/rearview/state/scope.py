@@ -15,8 +15,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rearview.state import compiled, generic
 from rearview.state import frames as variables
-from rearview.state import generic
 from rearview.state.iterating.bars import is_only_shown
 from rearview.state.take.classes import has_a_name, is_data
 from rearview.state.take.objects import found
@@ -119,7 +119,12 @@ def forget(keys: Iterable[RootKey]) -> None:
 
 
 def _bind_function(function: types.FunctionType, part: str, value: object) -> None:
-    if part == generic.REGISTRY:
+    plain = compiled.original(function)
+    if plain is not None and part == compiled.OWN and isinstance(value, dict):
+        vars(function).update(value)
+    elif isinstance(plain, types.FunctionType):
+        _bind_function(plain, part, value)
+    elif part == generic.REGISTRY:
         live = generic.registered(function)
         if live is not None and isinstance(value, dict):
             if live is not value:
@@ -188,6 +193,14 @@ def _take_module(roots: dict[RootKey, object], name: str, module: types.ModuleTy
 
 def _take_function(roots: dict[RootKey, object], function: types.FunctionType) -> None:
     """What a function remembers: attributes, and defaults that can change (`def step(x, seen=[])`)."""
+    plain = compiled.original(function)
+    if plain is not None:
+        own = compiled.attributes(function)
+        if own:
+            roots["function", function.__module__, function.__qualname__, compiled.OWN] = own
+        if isinstance(plain, types.FunctionType):
+            _take_function(roots, plain)
+        return
     registered = generic.registered(function)
     if registered is not None:
         roots["function", function.__module__, function.__qualname__, generic.REGISTRY] = registered
@@ -199,13 +212,19 @@ def _take_function(roots: dict[RootKey, object], function: types.FunctionType) -
 
 
 def _take_variables(roots: dict[RootKey, object], module: str, namespace: Mapping[str, Any]) -> None:
-    for name, value in list(namespace.items()):
-        if is_variable(name, namespace) and not has_a_name(value):
-            roots["global", module, name] = value
+    held = dict(namespace)
+    for name in variables_of(held, namespace):
+        if not has_a_name(held[name]):
+            roots["global", module, name] = held[name]
 
 
-def is_variable(name: object, namespace: Mapping[str, Any]) -> bool:
-    """Whether a name of a module is the program's: not of the interpreter, nor of the notebook it may run in."""
+def variables_of(names: Iterable[str], namespace: Mapping[str, Any]) -> list[str]:
+    """Those of a module's names that are the program's: not of the interpreter, the notebook it may run in, or a compiler."""
+    others = compiled.names(namespace)
+    return [name for name in names if _is_variable(name, namespace) and name not in others]
+
+
+def _is_variable(name: object, namespace: Mapping[str, Any]) -> bool:
     if not isinstance(name, str) or (name.startswith("__") and name.endswith("__")):
         return False
     return not ("get_ipython" in namespace and (name in _NOTEBOOK or _NOTEBOOK_HISTORY.fullmatch(name)))

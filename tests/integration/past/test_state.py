@@ -307,6 +307,17 @@ def test_into_live_objects_in_place(run: RunBuilder) -> None:
     assert counter.seen is seen
 
 
+def test_a_class_of_the_program_that_is_imported_now(run: RunBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run as a script it was `__main__.Counter`, and whoever looks back imports it from there."""
+    monkeypatch.setattr(Counter, "__module__", "__main__")
+    keep_state(run, 0, epoch(0), {("given", "counter"): Counter()})
+    monkeypatch.setattr(Counter, "__module__", __name__)
+    live = Counter()
+    live.count, live.seen["a"] = 9, []
+    past.checkpoint().restore(counter=live)
+    assert (live.count, live.seen) == (3, {"a": [1, 2]})
+
+
 def test_what_does_not_fit_is_refused_before_anything_is_touched(run: RunBuilder) -> None:
     keep_state(run, 0, epoch(0), {("given", "w"): np.arange(4.0), ("given", "counter"): Counter(), ("given", "n"): 5})
     state = past.checkpoint("first")

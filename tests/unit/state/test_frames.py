@@ -98,6 +98,7 @@ def test_writing_keeps_nothing_alive() -> None:
         value: Any = Big()
         ref = weakref.ref(value)
         other = None
+        frames.assign(sys._getframe(), {"other": 4})
         frames.assign(sys._getframe(), {"other": 5})
         assert other == 5
         del value

@@ -237,3 +237,9 @@ def test_what_loops_made_is_kept_by_loops_that_follow_and_what_was_made_between_
     second.ended(modules)
     third = remade.Began(modules, second)
     assert [key[-1] for key in third.since(modules, list)] == ["f"]
+
+
+def test_a_lambda_of_a_text_is_not_taken_for_another_lambda() -> None:
+    kept = taken(f=eval("lambda x: x + 1"))
+    with pytest.raises(RestoreRefused, match="the function <lambda> of"):
+        put(kept, codes=[(lambda x: x + 2).__code__])

@@ -6,6 +6,7 @@ import abc
 import argparse
 import bz2
 import collections
+import contextvars
 import dataclasses
 import datetime as dt
 import decimal
@@ -442,3 +443,52 @@ def test_files_that_are_their_attributes_are_made_anew(tmp_path: Path) -> None:
     assert made["tee"].files[0].getvalue() == "a"
     assert type(made["closed"]) is bz2.BZ2File
     assert made["closed"].closed
+
+
+DEPTH: contextvars.ContextVar[Any] = contextvars.ContextVar("DEPTH", default=0)
+
+
+def test_variables_of_the_context_are_set() -> None:
+    def inside() -> None:
+        held = [1]
+        unset = contextvars.ContextVar[int]("unset")
+        DEPTH.set(held)
+        kept = taken(depth=DEPTH, held=held, unset=unset)
+        held.append(2)
+        DEPTH.set([9])
+        back = put(kept, depth=DEPTH, held=held, unset=unset)
+        assert back["depth"] is DEPTH
+        assert DEPTH.get() is held
+        assert held == [1]
+        assert back["unset"] is unset
+        assert unset.get(5) == 5
+        anew = put(kept, depth=None)
+        assert anew["depth"].name == "DEPTH"
+        assert anew["depth"].get() is anew["held"]
+
+    contextvars.copy_context().run(inside)
+
+
+class Twig:
+    def __init__(self, size: int, above: Any = None) -> None:
+        self.size, self.twigs = size, list[Twig]()
+        self.above = None if above is None else weakref.proxy(above)
+
+
+def test_weak_proxies_stand_for_their_objects() -> None:
+    tree = Twig(1)
+    tree.twigs += [Twig(2, tree), Twig(3, tree)]
+    kept = taken(tree=tree, proxy=weakref.proxy(tree.twigs[0]))
+    tree.twigs[0].above = None
+    tree.twigs.pop()
+    tree.size = 9
+    for live in ({"tree": tree}, {"tree": Twig(0)}, {}):
+        back = put(kept, **live)
+        root = back["tree"]
+        assert [(one.size, one.above.size) for one in root.twigs] == [(2, 1), (3, 1)]
+        root.twigs[1].above.size = 5
+        assert (root.size, back["proxy"].size) == (5, 2)
+        assert type(back["proxy"]) is weakref.ProxyType
+        root.size = 1
+    gone = weakref.proxy(Twig(1))
+    assert [one.why for one in capture(roots(gone=[gone])).missing] == ["a weak proxy of an object that is gone"]

@@ -51,7 +51,18 @@ def _(x: str):
 def _(x: list):
     return "list"
 
+class Counted:
+    def __init__(self):
+        self.of = {}
+
+    def __get__(self, owner, kind=None):
+        return self if owner is None else self.of.get("n", 0)
+
+    def __set__(self, owner, value):
+        self.of["n"] = value
+
 class Net:
+    calls = Counted()
     count = 0
     layers = [1, 2]
 
@@ -102,7 +113,9 @@ def test_variables_of_modules_classes_and_functions(program: types.ModuleType, t
     program.helper(3)
     roots = below(scope.roots_of([], {}, tmp_path))
     assert {key[2:] for key in roots if key[0] == "global"} == {("lr",), ("table",), ("_private",), ("make",)}
-    assert {key[2:] for key in roots if key[0] == "class"} == {("Net", "count"), ("Net", "layers"), ("Net.Inner", "depth")}
+    assert {key[2:] for key in roots if key[0] == "class"} == {
+        ("Net", "calls"), ("Net", "count"), ("Net", "layers"), ("Net.Inner", "depth"),
+    }  # fmt: skip
     assert {key[2:] for key in roots if key[0] == "function"} == {
         ("helper", "__defaults__"), ("helper", "__kwdefaults__"), ("helper", "__dict__"), ("Net.step", "__defaults__"),
         ("kind", "registry"),
@@ -113,6 +126,7 @@ def test_variables_of_modules_classes_and_functions(program: types.ModuleType, t
 def test_everything_is_put_back(program: types.ModuleType, tmp_path: Path) -> None:
     program.helper(3)
     program.Net().step()
+    program.Net().calls = 4
     before = below(scope.roots_of([], {}, tmp_path))
     kept = Kept(capture(before))
     table, layers = program.table, program.Net.layers
@@ -122,6 +136,7 @@ def test_everything_is_put_back(program: types.ModuleType, tmp_path: Path) -> No
     program.lr, program.Net.count, program.Net.Inner.depth = 7.0, 9, 9
     program.table["a"].append(2)
     program.Net.layers = [9]
+    program.Net().calls = 5
     made = plan(kept.tree, below(scope.roots_of([], {}, tmp_path)), kept).apply()
     scope.bind([], made)
     assert program.lr == 0.1
@@ -133,6 +148,7 @@ def test_everything_is_put_back(program: types.ModuleType, tmp_path: Path) -> No
     assert program.helper(8) == 2
     assert program.Net().step() == 2
     assert layers == [1, 2]
+    assert program.Net().calls == 4, "what a descriptor of the program's remembers"
 
 
 def test_frames_from_outside_inwards_and_names_that_were_given(program: types.ModuleType, tmp_path: Path) -> None:

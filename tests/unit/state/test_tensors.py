@@ -312,6 +312,8 @@ def test_tensors_made_from_a_part_of_an_array_still_look_at_it() -> None:
         assert back["few"].tolist() == [3.0, -1.0, 5.0]
         assert back["part"][100] == -1.0
         assert back["whole"][200] == -1.0
+    assert [o[name].storage_offset() for name in ("part", "few", "whole")] == [0, 0, 0], "each through its own storage, where it is live"
+    assert o["part"].untyped_storage().nbytes() == 6400
 
 
 def test_tensors_over_overlapping_parts_of_an_array_that_nobody_else_holds() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import pathlib
 import queue
+import re
 import threading
+import timeit
 import types
 from typing import Any
 
@@ -141,3 +144,45 @@ def test_locks_that_nobody_holds_are_no_state() -> None:
     assert anew["jobs"].get(timeout=1) == 1
     with anew["lock"], anew["again"]:
         pass
+
+
+def test_what_was_made_in_a_loop_of_code_or_classes_that_have_no_name_refuses_nothing() -> None:
+    numbers = re.finditer(r"\d+", "1 22 333")
+    next(numbers)
+    made = {
+        "numbers": numbers, "cells": (ctypes.c_double * 4)(1, 2), "text": ctypes.create_string_buffer(b"abc"),
+        "timer": timeit.Timer("1 + 1"),
+    }  # fmt: skip
+    captured = capture(roots(**made, n=1))
+    assert {missing.where.partition("[")[0] for missing in captured.missing} == made.keys()
+    kept = Kept(captured)
+    there = plan(kept.tree, roots(**made, n=5), kept).apply()
+    assert all(there["given", name] is value for name, value in made.items() if name != "numbers")
+    assert next(there["given", "numbers"]).group() == "22", "the live one stays"  # type: ignore[call-overload]
+    for nothing in ({}, dict.fromkeys(made)):
+        back = plan(kept.tree, roots(**nothing), kept).apply()
+        assert back["given", "n"] == 1
+
+
+def test_methods_of_expressions_libraries_and_read_only_dicts_are_kept() -> None:
+    o = {
+        "word": re.compile(r"[a-z]+").match, "libc": ctypes.CDLL(None), "settings": types.MappingProxyType({"lr": [0.1]}),
+        "again": None,
+    }  # fmt: skip
+    o["again"] = o["settings"]
+    kept = taken(o=o)
+    for live in ({}, {"o": dict.fromkeys(o)}, {"o": o}):
+        back = put(kept, **live)["o"]
+        assert back["word"]("ab1").group() == "ab"
+        assert back["libc"].abs(-3) == 3
+        assert back["settings"] == {"lr": [0.1]}
+        assert back["again"] is back["settings"]
+        assert type(back["settings"]) is types.MappingProxyType
+    assert put(kept, o=o)["o"]["libc"] is o["libc"]
+    assert [one.why for one in capture(roots(view=vars(Settings))).missing] == ["a view of a namespace"]
+
+
+def test_a_lock_is_made_where_there_is_nothing() -> None:
+    kept = taken(lock=threading.Lock())
+    made: Any = put(kept, lock=None)["lock"]
+    assert made.acquire(blocking=False)

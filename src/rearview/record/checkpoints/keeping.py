@@ -103,7 +103,7 @@ class Keeping:
     def main_begins(self, scope: Scope, period: AdaptivePeriod) -> None:
         """The main loop is about to begin: what is there now says how large a checkpoint will be, at the least."""
         self.outputs.loop_begins()
-        self._hooks.loop_begins()
+        self._hooks.loop_begins(scope.hooked)
         if not self._told_environment:  # a run that is killed never comes to its end, where this is told as well
             self._told_environment = True
             self.recorder.fact("environment", **environment.at_end())

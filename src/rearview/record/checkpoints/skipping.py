@@ -1,7 +1,7 @@
 """`rv.skip_block`: a block of the program whose end state is kept, so that it need not be run again (Flor, PVLDB 14(4), section 3.1).
 
-The same engine as loops: its end is a boundary, kept when it is worth it. On the way of a resumed program, blocks that had ended are
-not stepped into; the one at the checkpoint gets its end state back.
+The same engine as loops: its end is a boundary, kept when it is worth it. On the way of a resumed program, blocks of iterations that had
+ended are not stepped into; the one at the checkpoint gets its end state back.
 """
 
 from __future__ import annotations
@@ -33,9 +33,12 @@ class SkipBlock:
         self._ended = False
 
     def step_into(self) -> bool:
-        """Whether the block is to be run. Always, but on the way to a checkpoint."""
+        """Whether the block is to be run. Always, but on the way to a checkpoint, unless that may lie in it."""
         self._began_s = time.perf_counter()
-        return not self._recorder.reaching
+        recorder = self._recorder
+        if not recorder.reaching:
+            return True
+        return recorder.reach is not None and recorder.reach.may_lie_in(self._name, self._occurrence, self._around)
 
     @staticmethod
     def _roots(objects: Sequence[object]) -> Roots:

@@ -17,6 +17,8 @@ from rearview.state import bindings, positions, process, restore, streams
 from rearview.state import tree as trees
 from rearview.state.capture import capture
 from rearview.state.look import look
+from rearview.state.put.hooks import put_back as put_hooks_back
+from rearview.state.take import hooks
 from rearview.store import manifests, objects
 from rearview.store.layout import Store
 from rearview.store.manifests import Manifest
@@ -51,6 +53,8 @@ class Held:
         left = scope.check(self._tree.roots, beside)
         values = self.restore(scope.roots(), scope.codes(), len(frames), without=(trees.MADE,) if scope.edited else ())
         scope.bind(values)
+        if hooks.KEY in values:
+            scope.hooked = put_hooks_back(values[hooks.KEY])
         scope.settle(self._tree.roots, beside)
         self._inexact(left)
         return values
@@ -66,7 +70,8 @@ class Held:
     def restore(self, live: Roots, codes: Sequence[CodeType] = (), frames: int = 0, without: Sequence[str] = ()) -> dict[Any, object]:
         """The same for roots at hand. Variables of functions that are not running (yet) are left out, and kinds `without` which it goes."""
         ours = ("position", "stream", *trees.BESIDE, *without)
-        keys = [key for key in self._tree.roots if key[0] not in ours and not (key[0] == "local" and int(key[1]) >= frames)]
+        wanted = [key for key in self._tree.roots if key[0] not in ours or key == hooks.KEY]
+        keys = [key for key in wanted if not (key[0] == "local" and int(key[1]) >= frames)]
         iterators = positions.Iterators()
         values = restore.plan(self._tree, live, self._reader, adapters=[iterators], codes=codes, only=keys).apply()
         self._inexact(iterators.settle())

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from rearview.errors import CheckpointError, Damaged, NotFound, RestoreRefused
+from rearview.errors import CheckpointError, Damaged, NotFound, PlaceNotReached, RestoreRefused
 from rearview.record.checkpoints import boundaries
 from rearview.record.checkpoints.following import PLAIN
 from rearview.record.checkpoints.scope import Roots
@@ -97,6 +97,12 @@ class Reach:
             self._be_there(loop, node, source, depth, within)
         else:
             self._go_on_in(loop, node, source, depth, within)
+
+    def may_lie_in(self, name: str, occurrence: int, around: Node) -> bool:
+        """Whether the place may be inside a skip block: the loops around it are where they were, and the way goes on to another loop."""
+        path = self.manifest.path
+        depth = _depth(around)
+        return depth < len(path) and [name, occurrence] != path[depth][:2] and self._around_is(around, depth)
 
     def block_ended(self, name: str, occurrence: int, around: Node, live: Roots) -> None:
         """A skip block that was not stepped into: if it is the one of the checkpoint, its end state is put back."""
@@ -297,13 +303,16 @@ class Reach:
             within.restored(seconds)
         self._recorder.fact("restored", manifest=str(self.manifest.name), seconds=seconds)
 
-    def ended(self) -> None:
+    def ended(self) -> PlaceNotReached | None:
         """The run ends. If the place was never reached, that is said, and output files are as they were before."""
-        if self._recorder.reaching and self._recorder.process == self.manifest.process:  # not a child that was forked on the way
-            say(f"run {self._recorder.run} ended without coming to the place of checkpoint {self.manifest.name}: nothing was restored")
-            if self._shake.aside is not None:
-                for sentence in undoing.undo(self._shake.aside, self._shake.files, str(self._recorder.process)):
-                    say(sentence)
+        if not self._recorder.reaching or self._recorder.process != self.manifest.process:  # or a child that was forked on the way
+            return None
+        sentence = f"run {self._recorder.run} ended without coming to the place of checkpoint {self.manifest.name}: nothing was restored"
+        say(sentence)
+        if self._shake.aside is not None:
+            for said in undoing.undo(self._shake.aside, self._shake.files, str(self._recorder.process)):
+                say(said)
+        return PlaceNotReached(sentence)
 
 
 def begin(recorder: Recorder, shake: Handshake, *, exactly: bool = False) -> None:

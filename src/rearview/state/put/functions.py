@@ -112,6 +112,8 @@ class Method(Kind):
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
         function, owner = (job.made[number] for number in payload)
+        if function is ABSENT or owner is ABSENT:
+            return live
         if live is not ABSENT and live.__func__ is function and live.__self__ is owner:
             return live
         return types.MethodType(function, owner)
@@ -123,10 +125,12 @@ class BuiltinMethod(Kind):
     shared = True
 
     def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
-        return ((payload[0], live.__self__),) if type(live) is types.BuiltinFunctionType else None
+        return ((payload[0], live.__self__),) if isinstance(live, types.BuiltinFunctionType) else None
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
         owner, name = (job.made[number] for number in payload)
+        if owner is ABSENT:
+            return live
         return live if live is not ABSENT and live.__self__ is owner and live.__name__ == name else getattr(owner, name)
 
 

@@ -56,7 +56,8 @@ class Names:
             if found is not ABSENT:
                 self._found[number] = found
                 return found
-        if getattr(hint, "__module__", None) == module and getattr(hint, "__qualname__", None) == name and id(hint) not in self._hinted:
+        theirs = module in (getattr(hint, "__module__", None), "__main__")  # what was the program then may have been imported now
+        if theirs and getattr(hint, "__qualname__", None) == name and id(hint) not in self._hinted:
             self._found[number] = hint
             self._hinted.add(id(hint))  # a function that ran twice made two of that name
             return hint
@@ -117,6 +118,8 @@ class Names:
         """The code of a recorded function: the very same if it is there, else the one function of that name."""
         there, in_source = self._named(module, name, cells)
         same = [code for code in there if code_digest(code) == digest]
+        if name.endswith("<lambda>"):  # all are called so: another one may have been made of a text
+            there, in_source = ([code for code in part if code.co_firstlineno == line] for part in (there, in_source))
         one = there[0] if len(there) == 1 else None
         if not same:  # what runs may be marked where its source is not: the same place is the same function
             taken = None if one is None else one.co_firstlineno

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextvars
 import importlib
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rearview.state import compiled
 from rearview.state.put.containers import fill_dict
 from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs
 from rearview.state.put.modules import become, becomes, begin, complete
@@ -14,6 +16,7 @@ from rearview.state.take import classes
 from rearview.state.take.attributes import own_dict, slot_members
 from rearview.state.take.objects import reduced
 from rearview.state.tree import NONE, NOTHING
+from rearview.store.encoding import type_name
 
 if TYPE_CHECKING:
     from rearview.state.restore import Job, Plan
@@ -164,6 +167,9 @@ class Reduced(Kind):
             parts = job.plan.asked[id(live)]
             if parts[0] is function and _same(parts[1], args) and (payload[3] != NONE or parts[2] is None):
                 return live
+        kind, parts = job.plan.nodes[payload[2]]
+        if kind == "tuple" and any(job.made[number] is ABSENT for number in parts[2:]):
+            return live  # it was made with something that no state holds
         return function(*args)
 
     def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
@@ -260,12 +266,20 @@ class Module(Kind):
 
 
 class Live(Kind):
-    """Something that is not kept: it stays what it is, but for what it runs over."""
+    """Something that is not kept: it stays what it is, but for what it runs over or was compiled from, or the value of the context."""
 
     shared = True
 
     def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
-        return [(number, live.iterable) for number in payload[3:] if hasattr(live, "iterable")]
+        if payload[2] != NONE and type_name(live) != plan.plain(payload[0]):
+            return None  # it can be made, and this is something else
+        if isinstance(live, contextvars.ContextVar):
+            context = contextvars.copy_context()
+            return ((payload[3], context[live]),) if live in context and payload[3:] else ()
+        within = compiled.original(live)
+        if within is None and not hasattr(live, "iterable"):
+            return None if payload[2] != NONE and payload[3:] else ()  # a function that is not compiled
+        return [(number, live.iterable if within is None else within) for number in payload[3:]]
 
     def early(self, payload: Any) -> Sequence[int]:
         return payload[:3]  # type: ignore[no-any-return]
@@ -277,6 +291,10 @@ class Live(Kind):
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
         return job.made[payload[2]]() if live is ABSENT and payload[2] != NONE else live
+
+    def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
+        if isinstance(made, contextvars.ContextVar) and payload[3:] and payload[3] != NOTHING:
+            made.set(job.made[payload[3]])
 
 
 class Adapted(Kind):

@@ -54,15 +54,9 @@ class Layout:
         """A tensor with this layout over a storage."""
         return torch_().empty(0, dtype=self.dtype, device=self.device).set_(storage, offset, self.shape, self.strides)
 
-    def is_of(self, live: Any, offset: int) -> bool:
+    def is_of(self, live: Any) -> bool:
         """Whether a live tensor has it."""
-        return (
-            live.dtype is self.dtype
-            and live.size() == self.shape
-            and live.stride() == self.strides
-            and live.storage_offset() == offset
-            and str(live.device) == self.device
-        )
+        return live.dtype is self.dtype and live.size() == self.shape and live.stride() == self.strides and str(live.device) == self.device
 
 
 class LayoutKind(Kind):
@@ -169,9 +163,12 @@ class Tensor(InPlace):
 def _point(live: Any, layout: Layout, target: Target, offset: int) -> None:
     """Let a live tensor look at the memory that was filled, unless it does."""
     storage = target.torch_storage()
-    same = live.untyped_storage()._cdata == storage._cdata
-    if same and layout.is_of(live, offset):
-        return
+    if layout.is_of(live):
+        held = live.untyped_storage()
+        if held._cdata == storage._cdata and live.storage_offset() == offset:
+            return
+        if target.array is not None and held.nbytes() and live.data_ptr() == target.address + offset * layout.dtype.itemsize:
+            return  # through a storage of its own over a part of the array
     if live.requires_grad and not (layout.dtype.is_floating_point or layout.dtype.is_complex):
         live.requires_grad_(False)
     if live.grad is not None and (live.dtype is not layout.dtype or live.size() != layout.shape):

@@ -79,10 +79,12 @@ def remembers(function: types.FunctionType) -> bool:
 
 
 def is_data(name: str, value: Any) -> bool:
-    """Whether an attribute of a class is data: no code, no member of an enum, nothing of Python's own."""
+    """Whether an attribute of a class is data: no code, no member of an enum, nothing of Python's own. Descriptors of the user's are."""
     if (name.startswith("__") and name.endswith("__")) or name in _OF_PYTHON:
         return False
-    if isinstance(value, _CODE) or hasattr(type(value), "__get__") or has_a_name(value):
+    if isinstance(value, _CODE) or has_a_name(value):
+        return False
+    if hasattr(type(value), "__get__") and not owners.is_the_users(type(value).__module__):
         return False
     return not (hasattr(value, "_name_") and hasattr(value, "_value_"))  # members of an enum
 

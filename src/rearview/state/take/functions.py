@@ -7,18 +7,22 @@ are what it closes over, its defaults and its attributes.
 from __future__ import annotations
 
 import array
+import ctypes
 import functools
 import hashlib
 import io
 import random
+import re
 import types
 import weakref
 from typing import Any
 
+from rearview.state import compiled
 from rearview.state.take.attributes import attributes
 from rearview.state.take.objects import found, named
 from rearview.state.take.walk import Taker, Uncapturable, Walk
 from rearview.state.tree import NONE, NOTHING, Node
+from rearview.store.encoding import type_name
 
 
 def code_digest(code: types.CodeType) -> str:
@@ -40,7 +44,15 @@ def code_digest(code: types.CodeType) -> str:
 def take_function(walk: Walk, value: types.FunctionType) -> Node:
     """A function."""
     name = named(value)
-    return take_made(walk, value) if name is None else ("ref", walk.slots(name))
+    if name is not None:
+        return ("ref", walk.slots(name))
+    plain = compiled.original(value)
+    return take_made(walk, value) if plain is None else _take_compiled(walk, value, plain)
+
+
+def _take_compiled(walk: Walk, value: types.FunctionType, plain: Any) -> Node:
+    """A function that torch compiled: the live one stays; where there is none, what it was compiled from is compiled again."""
+    return ("live", (*walk.slots((type_name(value), "a function that torch compiled", compiled.maker(value))), walk.slot(plain)))
 
 
 def take_made(walk: Walk, value: types.FunctionType) -> Node:
@@ -98,6 +110,21 @@ def take_weakref(walk: Walk, value: weakref.ref[Any]) -> Node:
     return ("weakref", (NOTHING if target is None else walk.slot(target),))
 
 
+def take_proxy(walk: Walk, value: Any) -> Node:
+    """A weak proxy, which answers every question as its object does."""
+    target = _behind(value)
+    if target is None:
+        raise Uncapturable("a weak proxy of an object that is gone")
+    return ("reduce", walk.slots((type(value), weakref.proxy, (target,), None, None, None, None)))
+
+
+def _behind(proxy: Any) -> Any:
+    """The object of a proxy, without asking it anything; None if it is gone."""
+    function = ctypes.pythonapi.PyWeakref_GetObject
+    function.restype, function.argtypes = ctypes.c_void_p, [ctypes.py_object]  # a reference that is not ours: only its address
+    return ctypes.cast(function(ctypes.py_object(proxy)), ctypes.py_object).value
+
+
 def take_weakly(walk: Walk, value: Any) -> Node:
     """A dict that holds its keys or values weakly: what it holds now, in its order."""
     return ("weakly", (walk.slot(type(value)), *walk.slots(part for pair in list(value.items()) for part in pair)))
@@ -133,10 +160,13 @@ _TAKERS: dict[type, Taker] = {
     types.CellType: take_cell,
     types.MethodType: take_method,
     types.BuiltinFunctionType: take_builtin,
+    type(re.compile("").match): take_builtin,  # a class of its own for methods that want to know theirs
     types.MethodDescriptorType: take_descriptor,
     types.WrapperDescriptorType: take_descriptor,
     types.ClassMethodDescriptorType: take_descriptor,
     weakref.ref: take_weakref,
+    weakref.ProxyType: take_proxy,
+    weakref.CallableProxyType: take_proxy,
     weakref.WeakSet: take_weak_set,
     weakref.WeakKeyDictionary: take_weakly,
     weakref.WeakValueDictionary: take_weakly,

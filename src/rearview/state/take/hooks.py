@@ -1,28 +1,30 @@
-"""Hooks of modules, optimizers and tensors. A state leaves them alone, so those that loops registered or removed are named.
+"""Hooks of modules, optimizers and tensors. The code before the loop registers its own again, so a state leaves them alone;
+of what loops changed, it has all hooks.
 
-The code before the loop registers its own again; torch numbers all hooks of a process, which tells when one was registered.
+Torch numbers all hooks of a process, which tells when one was registered. Handles hold these numbers and the dicts they are in.
 """
 
 from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rearview.state.take.attributes import own_dict
-from rearview.state.take.walk import Missing, Walk, identity
-from rearview.store.encoding import type_name
+from rearview.state.take.walk import Walk, identity
+from rearview.state.tree import BESIDE
 
+KEY = (BESIDE[1], "hooks")
+"""The next number, and what has other hooks than the code before the loops gave it: each with these hooks, by attribute."""
 _OF_OBJECTS = (
     "_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks", "_optimizer_step_post_hooks",
     "_optimizer_step_pre_hooks",
 )  # fmt: skip
 _OF_TENSORS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 """Where those are that take part in training."""
-_MOST = 8
-_ADDED = "a hook that was registered in the loop: a resumed run does not have it"
-_REMOVED = "a hook was removed in the loop: in a resumed run it is there again"
+_ALONG = ("_forward_hooks_always_called", "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs", "_is_full_backward_hook")
+"""How a module calls them."""
 
 
 def note(walk: Walk, value: Any) -> None:
@@ -31,14 +33,26 @@ def note(walk: Walk, value: Any) -> None:
         walk.hooked.append((walk.at, value))
 
 
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, sys.modules["torch"].Tensor)
+
+
 def _of(value: Any) -> Iterator[tuple[str, Mapping[int, Any]]]:
     """Where something has hooks, by their numbers."""
     namespace = own_dict(value) or {}
-    tensor = isinstance(value, sys.modules["torch"].Tensor)
+    tensor = _is_tensor(value)
     for name in _OF_TENSORS if tensor else _OF_OBJECTS:
         found = getattr(value, name, None) if tensor else namespace.get(name)
         if found:
             yield name, found
+
+
+def _all(value: Any) -> dict[str, Any]:
+    """All that an object has of hooks, by attribute: the very dicts, which handles refer to."""
+    if _is_tensor(value):
+        return {name: getattr(value, name) for name in _OF_TENSORS}
+    namespace = own_dict(value) or {}
+    return {name: namespace[name] for name in (*_OF_OBJECTS, *_ALONG) if name in namespace}
 
 
 def _next_number() -> int:
@@ -47,15 +61,18 @@ def _next_number() -> int:
 
 
 class Hooks:
-    """Which hooks there were before the loops, and which numbers belong to loops."""
+    """Which hooks there were before the loops, which numbers belong to loops, and what they changed."""
 
     def __init__(self) -> None:
         self._loops: list[tuple[int, int]] = []
-        self._before: list[tuple[str, weakref.ref[Any], dict[str, frozenset[int]]]] | None = None
+        self._before: list[tuple[weakref.ref[Any], dict[str, frozenset[int]]]] | None = None
+        self._changed: dict[int, weakref.ref[Any]] = {}
 
-    def loop_begins(self) -> None:
-        """Hooks registered from now on are not registered again by the code before the loop."""
+    def loop_begins(self, put_back: Iterable[Any] = ()) -> None:
+        """Hooks registered from now on are not registered again by the code before the loop. `put_back`: whose hooks are from a state."""
         self._loops.append((_next_number(), sys.maxsize))
+        for value in put_back:
+            self._note_changed(value)
 
     def loop_ended(self) -> None:
         """Those that come now are."""
@@ -67,20 +84,24 @@ class Hooks:
         return self._before is None or any(first < min(last, _next_number()) for first, last in self._loops)
 
     def look(self, walk: Walk) -> None:
-        """Everything was walked: keep what there is, the first time; name what loops have changed."""
-        there = [(walk.where(number), value) for number, value in walk.hooked or ()]
+        """Everything was walked: keep what there is, the first time; take what loops have changed."""
+        there = [value for _, value in walk.hooked or ()]
         if self._before is None:
-            self._before = [(where, weakref.ref(value), {name: frozenset(hooks) for name, hooks in _of(value)}) for where, value in there]
-        found = [
-            Missing(f"{where}.{name}", type_name(hook), _ADDED)
-            for where, value in there
-            for name, hooks in _of(value)
-            for number, hook in list(hooks.items())
-            if any(first <= number < last for first, last in self._loops)
-        ]
-        for where, ref, before in self._before:
-            for name, numbers in before.items():
-                now = getattr(ref(), name, None)
-                if now is not None and not numbers <= now.keys() and identity(now) not in walk.memo:  # a handle that is kept puts it back
-                    found.append(Missing(f"{where}.{name}", "hook", _REMOVED))
-        walk.missing.extend(found[:_MOST])
+            self._before = [(weakref.ref(value), {name: frozenset(hooks) for name, hooks in _of(value)}) for value in there]
+        for value in there:
+            if any(first <= number < last for _, hooks in _of(value) for number in list(hooks) for first, last in self._loops):
+                self._note_changed(value)
+        for ref, before in self._before:
+            value = ref()
+            if value is not None and any(not numbers <= (getattr(value, name, None) or {}).keys() for name, numbers in before.items()):
+                self._note_changed(value)
+        owners = [value for ref in self._changed.values() if (value := ref()) is not None and identity(value) in walk.memo]
+        if owners:
+            walk.root(KEY, [_next_number(), [[value, _all(value)] for value in owners]])
+
+    def _note_changed(self, value: Any) -> None:
+        if _is_tensor(value) and not value.is_leaf:
+            return  # it comes back as a value, which nothing goes back through
+        known = self._changed.get(id(value))
+        if known is None or known() is not value:
+            self._changed[id(value)] = weakref.ref(value)

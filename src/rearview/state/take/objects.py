@@ -7,7 +7,10 @@ says about its copying (`__reduce_ex__`) otherwise. Classes, functions and modul
 from __future__ import annotations
 
 import _csv
+import contextvars
 import copyreg
+import functools
+import gc
 import sys
 import threading
 import types
@@ -17,7 +20,7 @@ from typing import Any
 from rearview.state.take import dropped
 from rearview.state.take.attributes import attributes, own_dict, plain_layout
 from rearview.state.take.walk import Taker, Uncapturable, Walk, identity
-from rearview.state.tree import Node
+from rearview.state.tree import NOTHING, Node
 from rearview.store.encoding import type_name
 
 _LIVE_TYPES: dict[str, str] = {
@@ -30,6 +33,7 @@ _LIVE_TYPES: dict[str, str] = {
     "asyncio.events.AbstractEventLoop": "it runs tasks",
     "asyncio.futures.Future": "work that is under way",
     "multiprocessing.pool.Pool": "it owns processes",
+    "timeit.Timer": "its code is made of text",
     "pyarrow.lib.Table": "a table that is read, perhaps from a mapped file",
     "datasets.table.Table": "a table that is read, perhaps from a mapped file",
 }
@@ -72,7 +76,6 @@ _BUILT_IN: dict[type, str] = {
     types.GeneratorType: "a generator: its position is not known",
     types.CoroutineType: "a coroutine",
     types.AsyncGeneratorType: "an asynchronous generator",
-    types.MappingProxyType: "a view of a namespace",
     memoryview: "a view of memory",
     types.CodeType: "code",
 }
@@ -205,6 +208,29 @@ def _take_bar(walk: Walk, value: Any) -> Node:
     return ("live", (*walk.slots((type_name(value), "a progress bar", None)), walk.slot(within)))
 
 
+def _take_proxy(walk: Walk, value: Any) -> Node:
+    """A read-only view of a dict, by that dict; not the namespace of a class."""
+    mapping = gc.get_referents(value)[0]
+    if type(mapping) is not dict or "__module__" in mapping:
+        raise Uncapturable("a view of a namespace")
+    return ("reduce", walk.slots((type(value), type(value), (mapping,), None, None, None, None)))
+
+
+def _take_context_variable(walk: Walk, value: contextvars.ContextVar[Any]) -> Node:
+    """A variable of the context, with what the program's context has for it: the live one stays, and is set."""
+    context = contextvars.copy_context()
+    held = walk.slot(context[value]) if value in context else NOTHING
+    kind: Any = contextvars.ContextVar
+    maker = functools.partial(kind, value.name)
+    return ("live", (*walk.slots((type_name(value), "a context variable", maker)), held))
+
+
+def _take_library(walk: Walk, value: Any) -> Node:
+    """A library that was loaded: the live one stays, and where there is none it is loaded again."""
+    kind: Any = type(value)
+    return ("live", walk.slots((type_name(value), "a library that was loaded", functools.partial(kind, value._name))))
+
+
 def _take_lock(walk: Walk, value: Any) -> Node:
     """A lock that nobody holds: the live one stays, and where there is none any other will do."""
     if "unlocked" not in repr(value):
@@ -224,7 +250,11 @@ def takers() -> dict[type, Taker]:
     """Who takes exactly these types."""
     locks: dict[type, Taker] = {type(threading.Lock()): _take_lock, type(threading.RLock()): _take_lock}
     others = {kind: _kept_live(why) for kind, why in _BUILT_IN.items()}
-    return {types.ModuleType: take_module, _csv.Writer: _take_csv_writer, **locks, **others}
+    known: dict[type, Taker] = {
+        types.ModuleType: take_module, types.MappingProxyType: _take_proxy, _csv.Writer: _take_csv_writer,
+        contextvars.ContextVar: _take_context_variable,
+    }  # fmt: skip
+    return {**known, **locks, **others}
 
 
 def decide(kind: type) -> Taker:
@@ -235,6 +265,8 @@ def decide(kind: type) -> Taker:
         why = _LIVE_TYPES.get(f"{base.__module__}.{base.__qualname__}")
         if why is not None:
             return _kept_live(why)
+    if kind.__module__ == "ctypes" or type(kind).__module__ == "_ctypes":
+        return _of_ctypes(kind)
     package = kind.__module__.partition(".")[0]
     if _is_ours(kind) or kind.__module__.startswith(_OF_THE_LAUNCH):
         return _take_ours
@@ -249,6 +281,13 @@ def decide(kind: type) -> Taker:
     if hasattr(kind, "__getnewargs_ex__") or hasattr(kind, "__getnewargs__") or not plain_layout(kind):
         return take_reduced
     return take_object
+
+
+def _of_ctypes(kind: type) -> Taker:
+    """Values of C: an array's class is made by `c_double * 4`, under a name that nobody has."""
+    if hasattr(kind, "_func_flags_"):
+        return _take_library
+    return take_reduced if named(kind) else _kept_live("no name leads to its class")
 
 
 def _is_ours(kind: type) -> bool:
