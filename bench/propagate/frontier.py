@@ -68,7 +68,7 @@ class Always(place._Placing):
         likeness, old_of = matching.likeness, matching.old_of
         sides = [_real(first.siblings[: first.index])[::-1], _real(first.siblings[last.index + 1 :])]
         there = [_real(spot.siblings[: spot.index])[::-1], _real(spot.siblings[spot.index :])]
-        found = [float(one) for one in (spot.block, spot.last, spot.apart, spot.headed, spot.edge, spot.in_a_row, spot.exchanged)]
+        found = [float(one) for one in (spot.block, spot.last, spot.apart, spot.headed, spot.edge, spot.fellow is not None, spot.exchanged)]
         for anchor, new, old in zip((spot.before, spot.after), sides, there, strict=True):
             found += _of_anchor(anchor, new)
             found += [float(bool(new) and new[0] in old_of), float(bool(new) and tells(new[0]))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from rearview.instrument.scopes import bound_by, parameters
-from rearview.propagate.spots import Spot
+from rearview.propagate.spots import Anchor, Spot
 from rearview.propagate.telling import tells
 from rearview.propagate.tree import File, Node, head_of
 
@@ -16,18 +16,27 @@ def choose(spot: Spot, group: list[Node], reads: set[str]) -> bool:
         while spot.low < spot.high and isinstance(spot.siblings[spot.low].syntax, ast.Import | ast.ImportFrom):
             spot.low += 1
     spot.index = spot.low
-    between = spot.siblings[spot.low : spot.high]
-    if all(one.nothing for one in between):
+    if all(one.nothing for one in spot.siblings[spot.low : spot.high]):
         return True
-    near_before = spot.before is not None and spot.before.near
-    near_after = spot.after is not None and spot.after.near
-    last = max((k for k, one in enumerate(between) if _binds(one) & reads), default=None)
-    if last is not None and not near_before:
-        spot.low += last + 1
-        spot.index = spot.low
+    _behind_its_values(spot, group, reads)
     if spot.low >= spot.high:
         return True
     spot.doubts.append("this version has other statements there")
+    return _one_side(spot, group)
+
+
+def _behind_its_values(spot: Spot, group: list[Node], reads: set[str]) -> None:
+    """Move a place behind the statements there that give what is read its value, unless the neighbour before it is the one that does."""
+    between = spot.siblings[spot.low : spot.high]
+    last = max((k for k, one in enumerate(between) if _binds(one) & reads), default=None)
+    if last is not None and (not _near(spot.before) or (_near(spot.after) and _goes_on(spot, group, between[last], reads))):
+        spot.low += last + 1
+        spot.index = spot.low
+
+
+def _one_side(spot: Spot, group: list[Node]) -> bool:
+    """Set the index to one end of the gap; False if the other is as good."""
+    near_before, near_after = _near(spot.before), _near(spot.after)
     between = spot.siblings[spot.low : spot.high]
     if all(tells(node) for node in group) and any(one.blocks and tells(one) for one in between):
         return False  # in front of that block, in it, behind it
@@ -36,15 +45,27 @@ def choose(spot: Spot, group: list[Node], reads: set[str]) -> bool:
         return True
     if near_before and not near_after:
         return True
-    if near_after and not near_before and not _first(group):
+    if (near_after and not near_before and not _first(group)) or spot.leads:
         spot.index = spot.high
         return True
+    if near_after and spot.before is None and spot.block:
+        return True  # the first of its block in this version, too
     if near_before or near_after or (spot.after is not None and spot.before is None):
         index = _attached(spot, group)
         if index is None:
             return False  # as good behind the one neighbour as before the other
         spot.index = index
     return True
+
+
+def _near(anchor: Anchor | None) -> bool:
+    return anchor is not None and anchor.near
+
+
+def _goes_on(spot: Spot, group: list[Node], node: Node, reads: set[str]) -> bool:
+    """Whether a statement of the old version gives a variable its value, always, that the one before the place gives and the next reads."""
+    before = [one for one in group[0].siblings[: group[0].index] if not one.nothing][-1:]
+    return not node.blocks and spot.before is not None and spot.before.new in before and bool(_binds(before[0]) & _binds(node) & reads)
 
 
 def _attached(spot: Spot, group: list[Node]) -> int | None:

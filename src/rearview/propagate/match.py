@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from itertools import pairwise
 
+from rearview.propagate.callees import called_otherwise, only_calls, same_callee
+from rearview.propagate.headings import same_heading
 from rearview.propagate.hidden import LeftOut
 from rearview.propagate.likeness import SAYS_ENOUGH, Likeness, dice, recognised_blurred, recognised_telling, recognised_text
 from rearview.propagate.loops import Loops
@@ -51,6 +53,9 @@ class Matching:
         self._hinted.clear()
         self._contained()
         self._left_over()
+        self.headed = dict(same_heading(new, old))
+        self._callees = called_otherwise(self.old_of)
+        self._same_step()
         self._unwrapped()
         self._neighbours()
         self._strays()
@@ -236,6 +241,19 @@ class Matching:
         old = [one for one in self.old.nodes if one not in self.new_of]
         for one, other in _once_each(new, old, recognised_text, recognised_text):
             self._pair_and_align(one, other)
+
+    def same_step(self, new: Node, old: Node) -> bool:
+        """Whether two statements are the same step of a program by other evidence than their words: a comment, the function they call."""
+        return self.headed.get(new) is old or same_callee(new, old, self._callees)
+
+    def _same_step(self) -> None:
+        """Pair what calls the same function under another name, and what stands below the same comment and is not quite another."""
+        known = {*self.old_of, *self.new_of} if self._callees else ()
+        for one, other in only_calls((self.new, self.old), known, self._callees):
+            self._pair(one, other)
+        for one, other in self.headed.items():
+            if self.likeness.of(one, other) >= _STILL_ALIKE:
+                self._pair_and_align(one, other)
 
     def _unwrapped(self) -> None:
         """Between pairs in two blocks of which only one has a counterpart: a function that was split, a block that was put into another."""

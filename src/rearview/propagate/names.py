@@ -13,9 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rearview.instrument.scopes import bound
+from rearview.propagate.gives import given
 from rearview.propagate.match import Matching
+from rearview.propagate.roles import side_by_side
 from rearview.propagate.telling import passes_on, prints, tells, voice
-from rearview.propagate.tree import File, Node, head_of
+from rearview.propagate.tree import File, Node
 
 _BUILTIN = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__spec__", "__builtins__", "__class__"}
 _DEFINITION = 3.0
@@ -138,15 +140,32 @@ class Names:
                 near.append((abs(one.line - node.line), str(voice(other.syntax))))
         return min(near)[1] if near else None
 
-    def told(self, name: str, node: Node) -> str | None:
-        """What the old version tells where the new one tells a variable under the same label: in the nearest such pair of its function."""
-        near: list[tuple[int, str]] = []
+    def told(self, name: str, node: Node) -> tuple[str, bool] | None:
+        """What the old version tells where the new one tells a variable under the same label: in the nearest such pair of its function, and
+        whether that decides: it stands in the statement's own block, where nothing else gives the variable a value."""
+        near: list[tuple[int, str, bool]] = []
         for one, other in self._matching.old_of.items():
             if one.function is node.function and not one.blocks and name in one.words and tells(one) and tells(other):
-                pairs = {theirs for mine, theirs, _ in _side_by_side(one.syntax, other.syntax) if mine == name}
+                pairs = {theirs for mine, theirs, _ in side_by_side(one.syntax, other.syntax) if mine == name}
                 if len(pairs) == 1 and _label(one.syntax) and _label(one.syntax) == _label(other.syntax):
-                    near.append((abs(one.line - node.line), pairs.pop()))
-        return min(near)[1] if near else None
+                    near.append((abs(one.line - node.line), pairs.pop(), one.siblings is node.siblings))
+        if not near:
+            return None
+        _, instead, beside = min(near)
+        return instead, beside and not any(name in given(one) for one in node.siblings)
+
+    def stands_for(self, name: str, node: Node) -> str | None:
+        """What the old version reads in the place of a variable that it does not have, in all statements of the statement's own block."""
+        found: set[str] = set()
+        for one in node.siblings:
+            other = self._matching.old_of.get(one)
+            if other is None or one.blocks or name not in one.head:
+                continue
+            pairs = {theirs for mine, theirs, binds in side_by_side(one.syntax, other.syntax) if mine == name and not binds}
+            if any(theirs in one.words for theirs in pairs):
+                return None  # what both mention is itself
+            found |= pairs
+        return found.pop() if len(found) == 1 else None
 
     def _builtin(self, name: str) -> str | None:
         """The builtin that a function of the new version passes everything on to."""
@@ -172,7 +191,7 @@ class Names:
             if other is None or node.left_out or name not in node.head or node.owner is None:
                 continue
             alike = self._matching.likeness.heads(node, other)
-            for mine, theirs, binds in _side_by_side(node.syntax, other.syntax):
+            for mine, theirs, binds in side_by_side(node.syntax, other.syntax):
                 if mine == name:
                     votes[theirs] += alike * (_DEFINITION if binds else 1.0)
                     if binds:
@@ -196,57 +215,3 @@ def _label(statement: ast.AST) -> list[str]:
 
 def _functions(file: File) -> list[ast.FunctionDef]:
     return [one.syntax for one in file.nodes if isinstance(one.syntax, ast.FunctionDef)]
-
-
-def _side_by_side(new: ast.AST, old: ast.AST) -> Iterator[tuple[str, str, bool]]:
-    """Names that stand in the same place of two statements: (new, old, whether they are bound there)."""
-    mine, theirs = head_of(new), head_of(old)
-    if isinstance(new, ast.FunctionDef | ast.AsyncFunctionDef) and isinstance(old, ast.FunctionDef | ast.AsyncFunctionDef):
-        yield new.name, old.name, True
-        yield from _parameters(new.args, old.args)
-        return
-    for one, other in zip(mine, theirs, strict=False):
-        yield from _walk(one, other)
-
-
-def _parameters(new: ast.arguments, old: ast.arguments) -> Iterator[tuple[str, str, bool]]:
-    mine = [one.arg for one in (*new.posonlyargs, *new.args, *new.kwonlyargs)]
-    theirs = [one.arg for one in (*old.posonlyargs, *old.args, *old.kwonlyargs)]
-    for name in mine:
-        if name in theirs:
-            yield name, name, True
-    if len(mine) == len(theirs):
-        for one, other in zip(mine, theirs, strict=True):
-            if one not in theirs and other not in mine:
-                yield one, other, True
-
-
-def _walk(new: ast.AST, old: ast.AST) -> Iterator[tuple[str, str, bool]]:
-    if isinstance(new, ast.Name) and isinstance(old, ast.Name):
-        yield new.id, old.id, not isinstance(new.ctx, ast.Load)
-        return
-    if type(new) is not type(old):
-        return
-    for field in new._fields:
-        one, other = getattr(new, field, None), getattr(old, field, None)
-        if isinstance(one, ast.AST) and isinstance(other, ast.AST):
-            yield from _walk(one, other)
-        elif isinstance(one, list) and isinstance(other, list):
-            for left, right in _zip(*([part for part in parts if isinstance(part, ast.AST)] for parts in (one, other))):
-                yield from _walk(left, right)
-
-
-def _zip(new: list[ast.AST], old: list[ast.AST]) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """Parts of two lists that stand in the same place: from both ends where their lengths differ, as far as they are equal."""
-    if len(new) == len(old):
-        yield from zip(new, old, strict=True)
-        return
-    mine, theirs = [ast.dump(one) for one in new], [ast.dump(one) for one in old]
-    for index, (one, other) in enumerate(zip(mine, theirs, strict=False)):
-        if one != other:
-            break
-        yield new[index], old[index]
-    for index, (one, other) in enumerate(zip(reversed(mine), reversed(theirs), strict=False), 1):
-        if one != other:
-            break
-        yield new[-index], old[-index]

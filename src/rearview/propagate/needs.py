@@ -65,31 +65,17 @@ class Finding:
             if name in seen:
                 continue
             seen.add(name)
-            meaning = self._meaning(name, node)
-            said = self._names.said(name, self._group[0]) if node is self._group[0] else None
-            if said is not None:  # statements next to it tell by this
-                meaning = Meaning(said, meaning.sure and said == name)
-            elif meaning.name == name and (other := self._stand_in(name)) is not None:
-                found.stand_in = name, other
+            meaning = self._meant(name, node, found)
+            carried = None if meaning.name is not None or hasattr(builtins, name) else self._carry(name, node)
+            if meaning.name is None and (other := self._instead(name, node, carried)) is not None:
+                meaning = Meaning(other, sure=False)
             if meaning.name is not None:
-                found.stand_in = found.stand_in or (self._otherwise_told(name, meaning.name) if said is None else None)
                 if meaning.name != name:
                     found.renamed[name] = meaning.name
                 if not meaning.sure:
                     found.doubts.append(f"whether `{name}` is `{meaning.name}` there")
                 continue
-            carried = None if hasattr(builtins, name) else self._carry(name, node)
-            behind = passes_on(carried[0].syntax) if carried else None
-            if behind is not None:  # today's way to print, which the old version did without
-                found.renamed[name] = behind
-                found.doubts.append(f"whether `{name}` is `{behind}` there")
-                continue
-            others = self._loggers(name) if node is self._group[0] else []
-            if len(others) == 1:
-                found.renamed[name] = others[0]
-                found.doubts.append(f"whether `{name}` is `{others[0]}` there")
-                continue
-            if carried is None or others:  # of several loggers, none is known to be it
+            if carried is None or (node is self._group[0] and self._loggers(name)):  # of several loggers, none is known to be it
                 found.missing, found.missing_for = name, behind_it.get(name)
                 return found
             found.names.add(name)
@@ -104,10 +90,36 @@ class Finding:
         found.temporaries.sort(key=lambda one: one.line)
         return found
 
-    def _otherwise_told(self, name: str, meant: str) -> tuple[str, str] | None:
-        """A variable that the old version tells under the label of this one, where definitions and uses say that it is another."""
-        label = self._names.told(name, self._group[0])
-        return None if label is None or label == meant else (name, label)
+    def _meant(self, name: str, node: Node, found: Needs) -> Meaning:
+        """What a name is in the old version by definitions and uses, or else by what the statements next to it tell."""
+        meaning = self._meaning(name, node)
+        said = self._names.said(name, self._group[0]) if node is self._group[0] else None
+        if said is not None:  # statements next to it tell by this
+            return Meaning(said, meaning.sure and said == name)
+        if meaning.name == name and (other := self._stand_in(name)) is not None:
+            found.stand_in = name, other
+        told = self._names.told(name, self._group[0]) if meaning.name is not None else None
+        if told is None or told[0] == meaning.name:
+            return meaning
+        if told[1] and self._may_be(told[0]):  # definitions and uses say that it is another, what stands next to it tells this
+            return Meaning(told[0], sure=False)
+        found.stand_in = found.stand_in or (name, told[0])
+        return meaning
+
+    def _instead(self, name: str, node: Node, carried: list[Node] | None) -> str | None:
+        """What the old version has for a name that it does not have."""
+        behind = passes_on(carried[0].syntax) if carried else None
+        if behind is not None or node is not self._group[0]:
+            return behind  # today's way to print, which the old version did without
+        others = self._loggers(name)
+        if others:
+            return others[0] if len(others) == 1 else None
+        other = self._names.stands_for(name, node) if carried is None else None
+        return other if other is not None and self._may_be(other) else None
+
+    def _may_be(self, name: str) -> bool:
+        """Whether a variable of the old version can be read at the place, and is not read there as itself."""
+        return self._names.visible(name, self._old) and name not in self._reads(self._group)
 
     def _loggers(self, name: str) -> list[str]:
         """What the old version logs by, for a logger that it does not have."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from rearview.instrument.scopes import read
-from rearview.propagate.gives import same_given
+from rearview.propagate.gives import given, same_given
 from rearview.propagate.match import Matching
 from rearview.propagate.telling import tells
 from rearview.propagate.tree import Node
@@ -24,6 +24,10 @@ _TOO_CLOSE = 0.65
 _WEAK = 0.6
 _GIVES = 0.65
 """How alike statements count at least that give the same variable its value."""
+_SAME_STEP = 0.65
+"""And statements that are the same step of the program by a comment or by what they call, or blocks with the same head."""
+_SAYS_MUCH = 20
+"""Characters of the head of a block by which it is known whatever is in it."""
 _WRAPPED, _UNWRAPPED = 0.3, 0.4
 """How alike a neighbour counts that stands in a block of its own in the old version, or in the new one."""
 _SAME_HEAD = 0.97
@@ -42,6 +46,8 @@ class Anchor:
     apart: float
     """How much new code is between it and the statement."""
     alike: float
+    gives: bool = False
+    """Whether both versions of it give a variable its value that the statement reads."""
 
     @property
     def near(self) -> bool:
@@ -75,10 +81,12 @@ class Spot:
     """Whether blank lines are before and behind it: it belongs to neither neighbour."""
     headed: bool = False
     """Whether a comment stands directly above it: with blank lines around, it is a paragraph of its own."""
+    conditional: bool = False
+    """Whether the block around it decides whether it runs, and how often."""
     edge: bool = False
     """Whether on one side it has neighbours of which none is in the place's block."""
-    in_a_row: bool = False
-    """Whether a statement next to it tells as it does, and stands in the place's block."""
+    fellow: Node | None = None
+    """A statement next to it, in the new version, that tells as it does and has its counterpart in the place's block."""
     beside: tuple[Node | None, Node | None] = (None, None)
     """The statements directly before and behind it in the new version."""
     exchanged: bool = False
@@ -90,14 +98,16 @@ class Spot:
         near = [one for one in (self.before, self.after) if one and one.near]
         if not self.block:
             both = self.before is not None and self.before.near and (self.after is not None or self.last)
-            if self.edge and not self.in_a_row and not any(one.firm for one in near):
+            given = self.before is not None and self.before.apart == 0 and self.before.gives and not self.conditional
+            if self.edge and self.fellow is None and not given and not any(one.firm for one in near):
                 return f"it would stand at the edge of another block ({self.owner.quoted}): as well in it as beside it"
-            at_edge = self.edge and any(one.firm for one in near)
-            if not near or (self.low < self.high and not both and not at_edge):
+            at_edge = self.edge and (given or any(one.firm for one in near))
+            if not near or (self.low < self.high and not both and not at_edge and self.fellow is None):
                 return f"the block around it has no counterpart, and {self._missing()} has none next to the place"
         elif self.low < self.high and not near and (self.before or self.after):
             return f"this version has no counterpart of what is next to it: {self._missing()} of the new version"
-        if self.before and self.before.near and self.before.alike < _WEAK and (self.after is None or self.after.alike < 0.99):
+        weak = self.before is not None and self.before.near and self.before.alike < _WEAK and not self.leads
+        if self.before and weak and (self.after is None or self.after.alike < 0.99):
             return f"what is next to it is much changed: {self.before.new.quoted} of the new version, {self.before.old.quoted} of this one"
         only_after = self.before is not None and not self.before.near and self.after is not None and self.after.near
         if self.after and self.apart and only_after and (self.low < self.high or self.headed):
@@ -107,6 +117,12 @@ class Spot:
             one = wrapped[0]
             return f"what is next to it, {one.new.quoted} of the new version, stands in a block of its own here: {one.old.quoted}"
         return None
+
+    @property
+    def leads(self) -> bool:
+        """Whether it stands in front of a statement that tells as it does, and behind nothing that is the same: with that one it goes."""
+        before = self.before is not None and self.before.near and self.before.alike >= _WEAK
+        return not before and self.after is not None and self.after.new is self.fellow
 
     def _missing(self) -> str:
         """The statements of the new version next to it that have no counterpart next to the place."""
@@ -135,6 +151,10 @@ class Nowhere:
     spots: tuple[Spot, ...] = ()
 
 
+_Row = tuple[tuple[Node, str], float, Node]
+"""A block, how alike a statement of the new version is to its counterpart in it, and that statement."""
+
+
 class Spots:
     """Finds the place of statements of the new file in the old one."""
 
@@ -159,7 +179,7 @@ class Spots:
             preceding = [one for one in preceding if one.index >= around.since]
         votes = self._votes(preceding, following)
         rows = list(self._in_a_row(group, preceding, following))
-        for place, alike in rows:
+        for place, alike, _ in rows:
             votes[place] = votes.get(place, 0.0) + _IN_A_ROW * alike
         here = (owner, name) if owner and name in owner.blocks else None
         if here is not None:
@@ -168,6 +188,9 @@ class Spots:
         if not ranked:
             return Nowhere(self._no_block(first))
         (place, most), second = ranked[0], ranked[1][1] if len(ranked) > 1 else 0.0
+        inner = next((one for one, *_ in rows if (one[0].owner, one[0].field) == place and tells(one[0])), None)
+        if inner is not None:  # where that tells on a condition of its own, so does this
+            place, second = inner, 0.0
         spot = self._in_block(place[0], place[1], preceding, following)
         spot.block = place == here
         if around is not None and spot.block:
@@ -176,19 +199,24 @@ class Spots:
             spot.doubts.append(f"whether the condition in line {around.line} is the one around it, turned round")
         spot.last = not following
         spot.beside = (preceding[0] if preceding else None, following[0] if following else None)
-        spot.in_a_row = any(one == place for one, _ in rows)
+        spot.fellow = next((node for one, _, node in rows if one == place), None)
         spot.apart = _apart(group)
+        spot.conditional = first.owner is not None and first.owner.kind not in ("With", "FunctionDef", "Module")
         spot.headed = first.line > 1 and first.file.lines[first.line - 2].lstrip().startswith("#")
         spot.edge = (bool(preceding) and spot.before is None) or (bool(following) and spot.after is None)
         spot.edge = spot.edge or (not following and not spot.block and spot.high == len(spot.siblings) and spot.owner.kind == "With")
         if second > _TOO_CLOSE * most:
             other = self._in_block(*ranked[1][0], preceding, following)
             return Nowhere(f"two places are about equally good, lines {spot.line} and {other.line}", (spot, other))
+        return self._looked_at(spot, preceding, following, alone=inner is not None)
+
+    def _looked_at(self, spot: Spot, preceding: list[Node], following: list[Node], *, alone: bool) -> Spot | Nowhere:
+        """The place, if what is around it allows it. `alone`: what is next to it need not be in its block."""
         if spot.exchanged and not self._nearer(spot).firm:
             order = " and ".join(one.old.quoted for one in (spot.after, spot.before) if one)
             return Nowhere(f"the statements around it stand in another order in this version: {order}", (spot,))
         for side, anchor in ((preceding, spot.before), (following, spot.after)):
-            moved = self._elsewhere(side, anchor, spot)
+            moved = self._elsewhere(side, anchor, spot) if not alone else None
             if moved is not None:
                 return Nowhere(f"what is next to it stands elsewhere in this version: {moved.quoted}", (spot,))
         if spot.before is not None and isinstance(spot.before.old.syntax, _LEAVING):
@@ -202,13 +230,15 @@ class Spots:
         votes: dict[tuple[Node, str], float] = {}
         for neighbours in (preceding, following):
             for rank, one in enumerate(neighbours[:_NEIGHBOURS]):
-                other = self._matching.old_of.get(one)
+                known, below = self._matching.old_of.get(one), self._matching.headed.get(one)
+                other = known or below
                 if other is not None and other.owner is not None and other.field not in ("elif", "handlers", "cases"):
                     place = (other.owner, other.field)
-                    votes[place] = votes.get(place, 0.0) + self._matching.likeness.of(one, other) / (1 + rank)
+                    alike = self._matching.likeness.of(one, other) if known is not None else _SAME_STEP
+                    votes[place] = votes.get(place, 0.0) + alike / (1 + rank)
         return votes
 
-    def _in_a_row(self, group: list[Node], preceding: list[Node], following: list[Node]) -> Iterator[tuple[tuple[Node, str], float]]:
+    def _in_a_row(self, group: list[Node], preceding: list[Node], following: list[Node]) -> Iterator[_Row]:
         """The blocks of statements that tell as these do, and that no blank line parts from them: they stay together."""
         first, last = group[0], group[-1]
         rows = [(one, range(one.end, first.line - 1)) for one in preceding[:1]]
@@ -219,7 +249,7 @@ class Spots:
                 continue
             alike = self._matching.likeness.of(one, other)
             if alike >= _WEAK and all(first.file.lines[line].strip() for line in between):
-                yield (other.owner, other.field), alike
+                yield (other.owner, other.field), alike, one
 
     def _elsewhere(self, neighbours: list[Node], anchor: Anchor | None, spot: Spot) -> Node | None:
         """The counterpart of a neighbour that is nearer than the anchor and surely in another block."""
@@ -259,6 +289,8 @@ class Spots:
         before = self._anchor(preceding, owner, name, True)
         after = self._anchor(following, owner, name, False)
         low = before.old.index + 1 if before else _docstring(block)
+        if after is None or not after.near:
+            after = self._heading(following, owner, name, low) or after
         high = after.old.index if after else len(block) - (bool(block) and isinstance(block[-1].syntax, _LEAVING))
         spot = Spot(owner, name, low, high, low, before, after, True)
         if low > high and (before is None or after is None):  # behind what leaves the block, or before its docstring
@@ -289,15 +321,27 @@ class Spots:
             other = self._matching.old_of.get(one)
             lifted = _lift(other, owner, name) if other else None
             if lifted is not None and other is not None:
-                return Anchor(one, lifted, apart, self._alike(one, lifted, self._wrapped(other, lifted, one)))
+                gives = lifted is other and not given(one).isdisjoint(given(other) & self._reads) and same_given(one, other, self._reads)
+                return Anchor(one, lifted, apart, self._alike(one, lifted, self._wrapped(other, lifted, one)), gives)
             inner = self._unwrapped(one, owner, name, last) if other is None else None
             if inner is not None:
                 return Anchor(one, inner, apart + 0.5, self._alike(one, inner, _UNWRAPPED))
             apart += _distance(one)
         return None
 
+    def _heading(self, following: list[Node], owner: Node, name: str, low: int) -> Anchor | None:
+        """The statement behind it that a comment heads, which in the old version heads another: it stands before that."""
+        one = next(iter(following), None)
+        other = self._matching.headed.get(one) if one is not None else None
+        if one is None or other is None or other.owner is not owner or other.field != name or other.index < low:
+            return None
+        return Anchor(one, other, 0.0, _SAME_STEP)
+
     def _alike(self, new: Node, old: Node, alike: float) -> float:
-        """How alike a neighbour counts: more than it looks if both versions of it give the same variable its value."""
+        """How alike a neighbour counts: more than it looks if it is the same step, or both versions give the same variable its value."""
+        same_head = new.head == old.head and len(new.head) >= _SAYS_MUCH
+        if alike < _SAME_STEP and (same_head or self._matching.same_step(new, old)):
+            return _SAME_STEP
         return _GIVES if alike < _GIVES and same_given(new, old, self._reads) else alike
 
     def _wrapped(self, old: Node, lifted: Node, new: Node) -> float:

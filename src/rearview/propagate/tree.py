@@ -188,7 +188,7 @@ class File:
         """`outline`: the text without what is in functions that were left out, which are `hidden`."""
         self.mark = "\ufeff" if text.startswith("\ufeff") else ""
         self.text = text.removeprefix(self.mark)
-        self.hidden, self._outline = hidden, outline
+        self.hidden, self.outline = hidden, outline
         self.tree = parse(self.text) if outline is None else tree_of(outline)
         self.lines = lines_of(self.text)
         self._ascii = self.text.isascii()
@@ -284,7 +284,7 @@ class File:
     @lazily
     def calls(self) -> Calls:
         """How it calls rearview."""
-        found = calls_of(self.text if self._outline is None else self._outline)
+        found = calls_of(self.text if self.outline is None else self.outline)
         self.need(found.modules, found.functions)
         return found
 
