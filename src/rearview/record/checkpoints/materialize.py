@@ -46,6 +46,10 @@ Files = Callable[[Callable[[bytes], str]], list[Any]]
 Spans = Mapping[int, visible.Range]
 
 
+_Row = tuple[int, str, bool, str, tuple[str, ...]]
+"""A `Buffer` as a plain tuple: what stays until the next checkpoint is nothing to the program's garbage collector."""
+
+
 class _Void(Exception):
     """A buffer that was expected not to have changed has."""
 
@@ -74,8 +78,8 @@ class Job:
     """The training waits for it since then, until it is written."""
     lost_s: float = 0.0
     problem: Exception | None = None
-    kept: dict[Any, tuple[bool, Names]] = field(default_factory=dict)
-    """Buffer key -> whether it is constant, and its chunks, once written."""
+    kept: dict[Any, tuple[_Row, Names]] = field(default_factory=dict)
+    """Buffer key -> what the manifest says of it, and its chunks, once written."""
     seen: dict[Any, tuple[visible.Range, bytes]] = field(default_factory=dict)
     """Buffer key -> which part of it tensors show, and the digest of that part, if it is not all of it."""
     done: threading.Event = field(default_factory=threading.Event)
@@ -281,7 +285,7 @@ class Materializer:
         for k, buffer in enumerate(job.captured.buffers):
             if not buffer.private and not job.is_second:
                 self.changes.kept(buffer, names[k])
-            job.kept[buffer.key] = entries[k].constant, names[k]
+            job.kept[buffer.key] = _row(entries[k]), names[k]
         job.written = True
         job.lost_s = job.stall_s + (time.thread_time() - cpu if job.held_since is None else 0.0)
 
@@ -290,20 +294,21 @@ class Materializer:
         for k, buffer in enumerate(job.captured.buffers):
             if k in spans:
                 _note_seen(job, k, spans[k])
-            constant = buffer.constant_hint or k in job.expected
+            row: _Row | None = None
             if k in job.staged:
                 names = packer.add(job.staged[k], buffer.constant_hint)
             else:
                 if k in job.same_as:
                     assert job.first is not None
-                    constant, names = job.first.kept[buffer.key]
+                    row, names = job.first.kept[buffer.key]
                 else:
                     names = self._prove(buffer, job.expected[k])
                 if packer.missing(names):  # removed from the store meanwhile: the next checkpoint writes it anew
                     self.changes.forget(buffer)
                     raise _Void
             every.append(names)
-            entries.append(Buffer.of(buffer.nbytes, names, constant))  # the tree knows where it is
+            constant = buffer.constant_hint or k in job.expected
+            entries.append(Buffer.of(buffer.nbytes, names, constant) if row is None else Buffer(*row))  # the tree knows where it is
         return entries, every
 
     def _prove(self, buffer: Any, expected: Names) -> Names:
@@ -314,6 +319,10 @@ class Materializer:
                 self.changes.was_wrong(buffer)
                 raise _Void
         return expected
+
+
+def _row(entry: Buffer) -> _Row:
+    return entry.nbytes, entry.digest, entry.constant, entry.where, entry.chunks
 
 
 def _note_seen(job: Job, k: int, span: visible.Range) -> None:
