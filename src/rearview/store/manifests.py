@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rearview.errors import CheckpointError, Damaged, NoCheckpoint
 from rearview.model import ProcessNumber, RunId
@@ -61,8 +61,7 @@ class ManifestName:
         return self.attempt, self.number, PARTS.index(self.part)
 
 
-@dataclass(frozen=True, slots=True)
-class Buffer:
+class Buffer(NamedTuple):
     """One piece of memory of the state."""
 
     nbytes: int

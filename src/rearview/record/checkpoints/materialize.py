@@ -285,7 +285,7 @@ class Materializer:
         for k, buffer in enumerate(job.captured.buffers):
             if not buffer.private and not job.is_second:
                 self.changes.kept(buffer, names[k])
-            job.kept[buffer.key] = _row(entries[k]), names[k]
+            job.kept[buffer.key] = (*entries[k],), names[k]
         job.written = True
         job.lost_s = job.stall_s + (time.thread_time() - cpu if job.held_since is None else 0.0)
 
@@ -319,10 +319,6 @@ class Materializer:
                 self.changes.was_wrong(buffer)
                 raise _Void
         return expected
-
-
-def _row(entry: Buffer) -> _Row:
-    return entry.nbytes, entry.digest, entry.constant, entry.where, entry.chunks
 
 
 def _note_seen(job: Job, k: int, span: visible.Range) -> None:
