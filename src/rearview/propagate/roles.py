@@ -86,7 +86,10 @@ def _named(node: ast.AST) -> dict[str, ast.expr]:
 
 
 def _operands_of(new: ast.AST, old: ast.AST) -> list[tuple[ast.expr, ast.expr]] | None:
-    """The operands of two sums or products that are each other's: those that share a part with no other, and the last one of each."""
+    """The operands of two sums or products that are each other's: those that share a part with no other, and the last one of each.
+
+    Where none shares anything (`error * error`, `miss * miss`), they are taken in their order, which people keep.
+    """
     if not isinstance(new, ast.BinOp) or not isinstance(old, ast.BinOp):
         return None
     kind = next((one for one in (_SUM, _PRODUCT) if isinstance(new.op, one) and isinstance(old.op, one)), None)
@@ -100,7 +103,9 @@ def _operands_of(new: ast.AST, old: ast.AST) -> list[tuple[ast.expr, ast.expr]] 
             found.append((one[0], alike[0][0]))
             mine.remove(one)
             theirs.remove(alike[0])
-    return [*found, (mine[0][0], theirs[0][0])] if len(mine) == len(theirs) == 1 else found
+    if len(mine) == len(theirs) and (len(mine) == 1 or not found):
+        found += [(one, other) for (one, _), (other, _) in zip(mine, theirs, strict=True)]
+    return found
 
 
 def _operands(node: ast.expr, kind: tuple[type[ast.operator], ...]) -> list[ast.expr]:

@@ -60,6 +60,10 @@ class Reserve:
         path, self._path = self._path, None
         if path is None or self._owner != os.getpid():
             return False
-        path.unlink(missing_ok=True)
-        self._let_go()  # else the room is not free
+        try:
+            path.unlink(missing_ok=True)
+        except OSError:  # the next run removes it
+            return False
+        finally:
+            self._let_go()  # else the room is not free
         return True

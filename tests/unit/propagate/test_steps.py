@@ -294,3 +294,21 @@ def update(args, batch):
     rv.log("value", two)
 """
     assert placed(new, old).renamed == {"second": "two"}
+
+
+def test_operands_that_share_nothing_are_taken_in_their_order() -> None:
+    new = """\
+def step(model, x, target):
+    error = model.fit(x, target)
+    rv.log("loss", error * error)
+    rv.log("size", abs(error))
+"""
+    old = """\
+def step(model, x, target):
+    guess = w * x + b
+    miss = guess - target
+    rv.log("loss", miss * miss)
+"""
+    found = asked(new, old, "size")
+    assert isinstance(found, Placed), found
+    assert 'rv.log("size", abs(miss))' in found.text

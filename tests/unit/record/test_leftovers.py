@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from rearview.model import RunId
 from rearview.record import leftovers
@@ -53,3 +56,15 @@ def test_an_attempt_that_nobody_makes_any_more(tmp_path: Path) -> None:
     assert leftovers.clean(store) == []  # what it set aside is there: the next attempt takes another number
     (store.run(run) / "aside" / "a1").rmdir()
     assert leftovers.clean(store) == [mark]
+
+
+def test_room_that_cannot_be_given_back_ends_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reserve = Reserve(layout.create(tmp_path / layout.FOLDER))
+
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", fails)
+        assert not reserve.end()
+    assert not reserve.end(), "and it is not tried again"
