@@ -307,7 +307,8 @@ class Reach:
         """The run ends. If the place was never reached, that is said, and output files are as they were before."""
         if not self._recorder.reaching or self._recorder.process != self.manifest.process:  # or a child that was forked on the way
             return None
-        sentence = f"run {self._recorder.run} ended without coming to the place of checkpoint {self.manifest.name}: nothing was restored"
+        missed = f"run {self._recorder.run} ended without coming to the place of checkpoint {self.manifest.name}: nothing was restored"
+        sentence = f"{missed}; look at what it did before its loop, then `rearview resume {self._recorder.run}` tries again"
         say(sentence)
         if self._shake.aside is not None:
             for said in undoing.undo(self._shake.aside, self._shake.files, str(self._recorder.process)):
