@@ -36,8 +36,8 @@ LONG = bool(os.environ.get("BENCH_LONG"))
 LOADS: dict[str, dict[str, Any]] = {
     "adam": {"turn": [NOTHING, SAVE, NOTHING, ASYNC, NOTHING, REARVIEW], "times": 7 if LONG else 3, "window_s": 4.0, "copies": True},
     "finetune": {"turn": [NOTHING, SAVE, NOTHING, REARVIEW], "times": 15 if LONG else 5, "window_s": 2.0},
-    "small": {"turn": [NOTHING, SAVE, NOTHING, REARVIEW], "times": 25 if LONG else 9, "window_s": 1.0},
-    "flat": {"turn": [NOTHING, SAVE, NOTHING, REARVIEW], "times": 25 if LONG else 9, "window_s": 1.0},
+    "small": {"turn": [NOTHING, SAVE, NOTHING, REARVIEW], "times": 25 if LONG else 9, "window_s": 1.0, "bytes_alone": 9},
+    "flat": {"turn": [NOTHING, SAVE, NOTHING, REARVIEW], "times": 25 if LONG else 9, "window_s": 1.0, "bytes_alone": 9},
 }
 LIMITS = {
     "adam.stall_to_memcpy.median": 1.2,
@@ -126,6 +126,8 @@ def load_figures(name: str, folder: Path) -> dict[str, Any]:
     }
     if ASYNC in turn:
         figures["async_to_save"] = interval(lost_by(windows, ASYNC), lost_by(windows, SAVE))
+    if "bytes_cpu_s" in found:
+        figures["bytes_alone_to_save"] = interval(found["bytes_cpu_s"], [w["cpu_s"] for w in windows if w["what"] == SAVE])
     if found["copy_s"]:
         copies = found["copy_s"][-len(ours) :]
         figures["memcpy_ms"] = harness.summary(1000 * s for s in copies)

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from bench import stopwatch
+from bench import bytes_alone, stopwatch
 from bench.stopwatch import bytes_of
 
 THREADS = 2
@@ -154,6 +154,9 @@ def main() -> None:
         "changed_bytes": bytes_of(load.changed()),
         "peak_bytes": status("VmHWM"),
     }
+    if asked.get("bytes_alone"):
+        folder = Path(os.environ["REARVIEW_DIR"])
+        answer["bytes_cpu_s"] = bytes_alone.cpu_seconds(load.tensors(), load.step, folder, asked["bytes_alone"])
     print(json.dumps(answer))
 
 
