@@ -32,10 +32,6 @@ class Placed:
         """Where a line of the file before is now."""
         return line if line < self.line else line + 1
 
-    def unshift(self, line: int) -> int:
-        """Where a line was before; the new statement's own is the one it was put at."""
-        return line if line < self.line else line - 1
-
 
 def lines_of(text: str) -> list[str]:
     """The lines of a program, with their ends."""

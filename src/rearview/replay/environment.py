@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,11 +54,6 @@ def differences(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[Dif
         *_devices(recorded, now), *_hash_seed(recorded, now), *_variables(recorded, now),
     ]  # fmt: skip
     return sorted(found, key=lambda one: one.exact)
-
-
-def can_be_exact(found: Iterable[Difference]) -> bool:
-    """Whether bits can be expected to be the same in spite of all of them."""
-    return all(one.exact for one in found)
 
 
 def here(recorded: Mapping[str, Any], environ: Mapping[str, str], versions: Mapping[str, str] | None = None) -> dict[str, Any]:

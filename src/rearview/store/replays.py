@@ -268,11 +268,6 @@ def lacking(wanted: Iterable[Sequence[Any]], have: Iterable[Sequence[Any]]) -> C
     return left
 
 
-def volatile_names(store: Store, runs: Iterable[RunId]) -> frozenset[str]:
-    """What earlier replays of these runs found to be volatile: remembered by being written there."""
-    return frozenset(name for run in runs for one in list_of(store, run) for name in one.volatile)
-
-
 # What was not finished
 
 

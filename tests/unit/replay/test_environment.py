@@ -6,7 +6,7 @@ import pytest
 
 from rearview.record import environment as noted
 from rearview.replay import environment
-from rearview.replay.environment import can_be_exact, differences, threads_for
+from rearview.replay.environment import differences, threads_for
 
 THEN: dict[str, Any] = {
     "python": "3.11.7",
@@ -54,7 +54,7 @@ def test_nothing_differs_from_itself() -> None:
 def test_each_difference_is_told(now: dict[str, Any], what: str | None, exact: bool) -> None:
     found = differences(THEN, changed(**now))
     assert [one.what for one in found] == ([what] if what else [])
-    assert can_be_exact(found) is exact
+    assert all(one.exact for one in found) is exact
     for one in found:
         assert str(one.now if one.now is not None else one.recorded) in one.sentence
 
@@ -75,7 +75,7 @@ def test_gpus() -> None:
     then = changed(torch={**THEN["torch"], "devices": ["A100"]})
     assert [one.what for one in differences(then, then)] == ["determinism"]
     found = differences(then, changed(torch={**THEN["torch"], "devices": []}))
-    assert {one.what for one in found} == {"device", "determinism"} and not can_be_exact(found)
+    assert {one.what for one in found} == {"device", "determinism"} and not all(one.exact for one in found)
     sure = changed(torch={**THEN["torch"], "devices": ["A100"], "deterministic": True})
     assert differences(sure, sure) == []
 

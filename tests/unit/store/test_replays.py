@@ -224,7 +224,7 @@ def test_volatile_names_are_remembered(built: tuple[Store, RunId]) -> None:
     store, run = built
     published(store, a_replay(run, volatile=("epoch_time",)))
     published(store, a_replay(run, names=(), volatile=("t0", "epoch_time")))
-    assert replays.volatile_names(store, [run]) == {"epoch_time", "t0"}
+    assert {one.volatile for one in replays.list_of(store, run)} == {("epoch_time",), ("t0", "epoch_time")}
 
 
 def test_the_file_is_json_with_a_schema(built: tuple[Store, RunId]) -> None:

@@ -146,12 +146,3 @@ def remove(segment: Segment, still_used: Sequence[Segment] = ()) -> None:
     for name, _, _ in segment.files.values():
         if name not in kept:
             (segment.folder / name).unlink(missing_ok=True)
-
-
-def unreferenced(folder: Path, segments: Sequence[Segment]) -> list[Path]:
-    """Parquet files that no index names: left behind by a reader that was killed, or about to be named by one that works."""
-    named = {entry[0] for segment in segments for entry in segment.files.values()}
-    try:
-        return [folder / e.name for e in os.scandir(folder) if e.name.endswith(".parquet") and e.name not in named]
-    except FileNotFoundError:
-        return []
