@@ -47,6 +47,8 @@ class Reach:
         self._kept = Kept(self._store, manifest, self._say_inexact)
         self._sources: dict[int, Any] = {}
         self._said: set[str] = set()
+        self._refused = False
+        """The state does not fit what the program has made so far."""
         self._gone_through: list[Node] = []
         """Loops that had ended and of which a state is not enough: they are run again, and nothing in them is recorded again."""
         self._began = time.perf_counter()
@@ -243,7 +245,9 @@ class Reach:
         is_over = self.manifest.part == boundaries.BLOCK or self.manifest.ending == "break"
         if not is_over:
             self._bring_on(loop, iteration + 1, beside)
+        self._refused = True
         self._kept.put_back(within.scope)
+        self._refused = False
         items: Iterator[Any] = iter(())
         birth = None
         if not is_over:
@@ -308,7 +312,13 @@ class Reach:
         if not self._recorder.reaching or self._recorder.process != self.manifest.process:  # or a child that was forked on the way
             return None
         missed = f"run {self._recorder.run} ended without coming to the place of checkpoint {self.manifest.name}: nothing was restored"
-        sentence = f"{missed}; look at what it did before its loop, then `rearview resume {self._recorder.run}` tries again"
+        command = f"rearview resume {self._recorder.run}"
+        now = (
+            f"an older state may fit: `{command} --at PLACE`, with a place from `rearview checkpoints {self._recorder.run}`"
+            if self._refused
+            else f"look at what it did before its loop, then `{command}` tries again"
+        )
+        sentence = f"{missed}; {now}"
         say(sentence)
         if self._shake.aside is not None:
             for said in undoing.undo(self._shake.aside, self._shake.files, str(self._recorder.process)):
