@@ -283,12 +283,12 @@ def test_a_function_made_in_loops_whose_states_are_gone(project: Path, cli: Runs
 
 OF_TEXT = """
 def main():
-    scale, total = lambda x: x, 0
+    scale, offset, total = lambda x: x, eval("lambda x: x + 1"), 0
     with rv.checkpointing():
         for epoch in rv.loop("epoch", range(5)):
             if epoch == 2:
                 scale = eval("lambda x: x * 10")
-            total += scale(epoch)
+            total += offset(scale(epoch))
             die(epoch)
     print(total)
 main()
@@ -298,7 +298,10 @@ main()
 def test_a_function_made_of_text_is_refused_and_an_older_state_named(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
     (project / "train.py").write_text(HEAD + OF_TEXT)
     expected = cli("run", "train.py", env={"REARVIEW_DIR": str(tmp_path / "elsewhere")}, check=True).stdout
-    assert cli("run", "train.py", env={"REARVIEW_EVERY": "1", "DIE": "1"}).returncode == 3
+    killed = cli("run", "train.py", env={"REARVIEW_EVERY": "1", "DIE": "1"})
+    assert killed.returncode == 3
+    named = "checkpoints of this run are partial: scale (function) is not in them: a function made of text while the loop ran"
+    assert killed.stderr.count(named) == 1 and "offset" not in killed.stderr
     refused = cli("resume", "--yes")
     assert refused.returncode != 0 and "the function <lambda> of __main__ is not in the code that runs now" in refused.stderr
     assert "an older state may fit: `rearview resume" in refused.stderr and "--at PLACE`" in refused.stderr

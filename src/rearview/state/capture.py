@@ -15,6 +15,7 @@ from rearview.state.buffers import LiveBuffer
 from rearview.state.places import Places
 from rearview.state.take import arrays, classes, functions, modules, objects, overlaps, plain, tensors
 from rearview.state.take.hooks import Hooks
+from rearview.state.take.texts import Texts
 from rearview.state.take.walk import Adapter, Missing, Omit, Uncapturable, Walk
 from rearview.state.tree import MADE, NONE, RootKey, Tree
 
@@ -49,9 +50,17 @@ class Captured:
 
 
 def capture(
-    roots: Mapping[RootKey, object], *, adapters: Sequence[Adapter] = (), omit: Omit | None = None, hooks: Hooks | None = None
+    roots: Mapping[RootKey, object],
+    *,
+    adapters: Sequence[Adapter] = (),
+    omit: Omit | None = None,
+    hooks: Hooks | None = None,
+    texts: Texts | None = None,
 ) -> Captured:
-    """Take the state of everything that the roots reach. `omit` leaves out what it says yes to (for tests); `hooks` names changed ones."""
+    """Take the state of everything that the roots reach. `omit` leaves out what it says yes to (for tests).
+
+    `hooks` and `texts` know what there was before the loops: hooks that these changed are taken, functions that they made of text named.
+    """
     collecting = gc.isenabled()
     gc.disable()  # thousands of small objects are made: no reason to look through all others
     try:
@@ -65,6 +74,8 @@ def capture(
             overlaps.merge(walk)
             if hooks is not None:
                 hooks.look(walk)
+            if texts is not None:
+                texts.look(walk)
     finally:
         if collecting:
             gc.enable()

@@ -28,6 +28,7 @@ from rearview.state import positions, streams
 from rearview.state.capture import Captured, capture
 from rearview.state.places import root_text
 from rearview.state.take.hooks import Hooks
+from rearview.state.take.texts import Texts
 from rearview.store.manifests import Manifest
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Keeping:
         self._accounted: dict[str, dict[str, float]] = {}
         """Of each block, what was measured when it was last told."""
         self._told_environment = False
-        self._hooks = Hooks()
+        self._hooks, self._texts = Hooks(), Texts()
         self._timing: Timing | None = None
         self._timed: Node | None = None
         self._blocks = 0
@@ -117,7 +118,7 @@ class Keeping:
         self._expect(scope, period)
 
     def _expect(self, scope: Scope, period: AdaptivePeriod) -> None:
-        captured = capture(scope.roots(), adapters=[positions.Iterators()], hooks=self._hooks)
+        captured = capture(scope.roots(), adapters=[positions.Iterators()], hooks=self._hooks, texts=self._texts)
         size = sum(buffer.nbytes for buffer in captured.buffers)
         period.expect(size, staging.copy_speed(size) / _PASSES)
         self.materializer.prepare(size)
@@ -187,7 +188,7 @@ class Keeping:
             self.number += 1
         roots["stream", "global"] = streams.take()
         iterators = positions.Iterators()
-        captured = capture(roots, adapters=[iterators], hooks=self._hooks)
+        captured = capture(roots, adapters=[iterators], hooks=self._hooks, texts=self._texts)
         boundary.inexact.extend(iterators.inexact)
         marks, metrics = self.outputs.at_boundary(), self._thinning.metrics()
         manifest = self._manifest(boundary, captured)

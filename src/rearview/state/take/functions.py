@@ -18,6 +18,7 @@ import weakref
 from typing import Any
 
 from rearview.state import compiled
+from rearview.state.take import texts
 from rearview.state.take.attributes import attributes
 from rearview.state.take.objects import found, named
 from rearview.state.take.walk import Taker, Uncapturable, Walk
@@ -61,6 +62,7 @@ def take_made(walk: Walk, value: types.FunctionType) -> Node:
     digest = walk.cache.get(code)
     if digest is None:
         digest = walk.cache[code] = code_digest(code)
+    texts.note(walk, code, digest)
     parts = (
         value.__globals__.get("__name__"), code.co_qualname, code.co_firstlineno, digest,
         value.__name__, value.__qualname__, value.__module__, value.__defaults__, value.__kwdefaults__, value.__dict__ or None,
