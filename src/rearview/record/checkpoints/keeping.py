@@ -204,6 +204,7 @@ class Keeping:
         recorder = self.recorder
         missing = [[lack.where, lack.type_name, lack.why] for lack in captured.missing]
         missing += [[str(boundary.path[-1][0]), "position", why] for why in boundary.inexact]
+        missing += boundary.beside
         self._say_partial(missing)
         return Manifest(
             run=recorder.run,

@@ -48,7 +48,7 @@ _OF_THE_LAUNCH = ("torch._C._distributed", "torch.distributed.distributed_c10d",
 
 _AT_WORK = ("threading.Thread", "multiprocessing.process.BaseProcess", "concurrent.futures._base.Executor", "subprocess.Popen")
 
-_LIVE_PACKAGES = frozenset(
+LIVE_PACKAGES = frozenset(
     (
         "tensorboard",
         "tensorboardX",
@@ -272,7 +272,7 @@ def decide(kind: type) -> Taker:
         return _take_ours
     if package == "tqdm":
         return _take_bar
-    if package in _LIVE_PACKAGES or kind.__module__.startswith("torch.utils.tensorboard"):
+    if package in LIVE_PACKAGES or kind.__module__.startswith("torch.utils.tensorboard"):
         return _kept_live(f"an object of {package} reaches outside the program")
     if kind in copyreg.dispatch_table or kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
         return take_reduced

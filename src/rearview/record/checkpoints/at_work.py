@@ -1,0 +1,134 @@
+"""Work that a program has under way beside its own thread: threads, processes, calls given to a pool, tasks of an event loop.
+
+What an iteration starts before its nested loop is started again on the way to a state in or behind that loop, while the loop itself is
+not run: a thread that feeds it would wait for ever, and whoever joins that thread with it; or it would go on changing what was put back.
+Such a state is not gone on from. Work that was over when the loop began needed nothing of it, and does no harm.
+
+Changes nothing: whether a process is alive is not asked, for the answer would be taken from the program.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import weakref
+from collections.abc import Iterable, Iterator
+from types import FrameType
+from typing import Any
+
+from rearview.record import firsts
+from rearview.state import frames as variables
+from rearview.state.take.attributes import own_dict
+from rearview.state.take.objects import LIVE_PACKAGES
+from rearview.store.encoding import type_name
+
+AT_WORK = "started in the iteration and still at work when its nested loop began: it would be started again, and wait for ever"
+"""Why a state is not gone on from."""
+
+_KNOWN = LIVE_PACKAGES | {
+    "asyncio", "concurrent", "logging", "multiprocessing", "numpy", "rearview", "socketserver", "threading", "torch", "tqdm",
+}  # fmt: skip
+"""Whose threads wait for work and do nothing by themselves, only show what happens, or are brought back as loaders are."""
+_MOST = 64
+"""So many members of a container are looked at."""
+
+Row = list[str]
+"""What it is called, its type, why it matters: as a manifest has it."""
+
+
+class Beside:
+    """The work of one iteration of a main loop."""
+
+    def __init__(self, frames: Iterable[FrameType]) -> None:
+        self._before: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.rows: list[Row] = []
+        """Of what was found since the iteration began: also that which has ended since."""
+        self.begin(frames)
+
+    def begin(self, frames: Iterable[FrameType]) -> None:
+        """An iteration begins: what is at work by now is none of its."""
+        self._before = weakref.WeakSet(worker for _, worker in _working(frames))
+        self.rows = []
+
+    def look(self, frames: Iterable[FrameType]) -> None:
+        """A nested loop is about to begin."""
+        for name, worker in _working(frames):
+            row = [name, type_name(worker), AT_WORK]
+            if worker not in self._before and row not in self.rows:
+                self.rows.append(row)
+
+
+def _working(frames: Iterable[FrameType]) -> Iterator[tuple[str, Any]]:
+    """What is at work, by name: each time the same for work that is started in the same place."""
+    here = threading.current_thread()
+    for thread in threading.enumerate():
+        work = _work_of(thread)
+        if thread is not here and _package(work) not in _KNOWN:
+            yield getattr(work, "__qualname__", type(work).__qualname__), thread
+    asyncio: Any = sys.modules.get("asyncio")
+    if asyncio is not None and asyncio._get_running_loop() is not None:
+        me = asyncio.current_task()
+        yield from ((task.get_coro().__qualname__, task) for task in asyncio.all_tasks() if task is not me)
+    kinds = _kinds()
+    if kinds:
+        for frame in frames:
+            yield from _held(variables.variables(frame).items(), kinds)
+
+
+def _work_of(thread: Any) -> Any:
+    """The function that a thread runs; the thread itself if it is of a class that says so by its methods."""
+    work = getattr(thread, "_target", None) or getattr(thread, "function", None) or thread
+    while isinstance(work, functools.partial):
+        work = work.func
+    return work
+
+
+def _package(work: Any) -> str:
+    module = getattr(work, "__module__", None) or type(work).__module__
+    return str(module).partition(".")[0]
+
+
+def _kinds() -> tuple[type, ...]:
+    """The classes of what only variables lead to, of those that the program has used."""
+    found: list[type] = []
+    modules = sys.modules
+    pools = [modules.get("concurrent.futures.thread"), modules.get("concurrent.futures.process")]
+    if any(getattr(pool, name, None) for pool, name in zip(pools, ("_threads_queues", "_threads_wakeups"), strict=True)):
+        found.append(modules["concurrent.futures"].Future)
+    if getattr(modules.get("multiprocessing.process"), "_children", None):
+        found.append(modules["multiprocessing.process"].BaseProcess)
+        if "multiprocessing.pool" in modules:
+            found.append(modules["multiprocessing.pool"].ApplyResult)
+    if firsts.programs:
+        found.append(modules["subprocess"].Popen)
+    return tuple(found)
+
+
+def _held(members: Iterable[tuple[Any, Any]], kinds: tuple[type, ...]) -> Iterator[tuple[str, Any]]:
+    """What variables hold, also in containers and in objects of the program's own classes."""
+    for name, value in list(members):
+        for inner in _reached(value, kinds):
+            if not _is_over(inner):
+                yield str(name), inner
+
+
+def _reached(value: Any, kinds: tuple[type, ...], depth: int = 2) -> Iterator[Any]:
+    kind = type(value)  # not `isinstance`: that asks proxies for their class
+    if issubclass(kind, kinds):
+        yield value
+    elif depth and kind in (list, tuple, dict):
+        for inner in list(value.values() if kind is dict else value)[:_MOST]:
+            yield from _reached(inner, kinds, depth - 1)
+    elif depth and _package(kind) not in _KNOWN and not issubclass(kind, type):
+        for inner in list((own_dict(value) or {}).values())[:_MOST]:
+            yield from _reached(inner, kinds, depth - 1)
+
+
+def _is_over(worker: Any) -> bool:
+    if hasattr(worker, "done"):
+        return bool(worker.done())
+    if hasattr(worker, "ready"):
+        return bool(worker.ready())
+    process = getattr(worker, "_popen", worker)
+    return process is None or process.returncode is not None
