@@ -113,6 +113,53 @@ def test_where_there_is_no_other_it_begins_anew_and_says_why(project: Path, cli:
     assert done.stdout == whole
 
 
+STAGES = """
+import glob, os, queue, random, threading, time
+import rearview as rv
+
+def die(loop, at):
+    if os.environ.get("DIE") == loop and at == 3:
+        patience = time.monotonic() + 20
+        while len(glob.glob(".rearview/runs/*/checkpoints/*-iteration.json")) < int(os.environ["KEPT"]):
+            assert time.monotonic() < patience
+            time.sleep(0.01)
+        os.kill(os.getpid(), 9)
+
+def feed(numbers):
+    for number in range(6):
+        numbers.put(number)
+    numbers.put(None)
+
+random.seed(3)
+total = 0.0
+numbers = queue.Queue(2)
+thread = threading.Thread(target=feed, args=(numbers,), daemon=True)
+thread.start()
+with rv.checkpointing():
+    for number in rv.loop("first", iter(numbers.get, None)):
+        total += number * random.random()
+        die("first", number)
+thread.join()
+with rv.checkpointing():
+    for number in rv.loop("second", range(6)):
+        total += number * random.random()
+        rv.log("total", total)
+        die("second", number)
+print(total)
+"""
+
+
+@pytest.mark.parametrize(("loop", "kept"), [("first", 3), ("second", 9)])
+def test_a_main_loop_that_a_thread_feeds_is_gone_through_from_the_beginning(loop: str, kept: int, project: Path, cli: RunsProgram) -> None:
+    (project / "train.py").write_text(STAGES)
+    whole = cli("run", "train.py", env={"REARVIEW": "off"}, check=True)
+    assert cli("run", "train.py", env={"DIE": loop, "KEPT": str(kept), "REARVIEW_EVERY": "1"}).returncode == -9
+    done = cli("resume", "--yes", check=True, timeout=60)
+    assert "feed was at work" in done.stderr
+    assert "at its beginning" in done.stderr
+    assert done.stdout == whole.stdout
+
+
 @pytest.mark.parametrize("way", ["ByThread", "ByPool"])
 def test_a_statement_behind_the_loop_is_answered_by_running_it(way: str, project: Path, cli: RunsProgram) -> None:
     (project / "train.py").write_text(TRAIN)

@@ -4,12 +4,16 @@ What an iteration starts before its nested loop is started again on the way to a
 not run: a thread that feeds it would wait for ever, and whoever joins that thread with it; or it would go on changing what was put back.
 Such a state is not gone on from. Work that was over when the loop began needed nothing of it, and does no harm.
 
+A main loop may be fed by what was started before it. Most such threads only wait for work, or watch; one that is seen waiting for room in
+a queue feeds: when it is started again it begins with what the loop has had, and whoever passes the loop by leaves it waiting.
+
 Changes nothing: whether a process is alive is not asked, for the answer would be taken from the program.
 """
 
 from __future__ import annotations
 
 import functools
+import queue
 import sys
 import threading
 import weakref
@@ -23,13 +27,15 @@ from rearview.state.take.attributes import own_dict
 from rearview.state.take.objects import LIVE_PACKAGES
 from rearview.store.encoding import type_name
 
-AT_WORK = "started in the iteration and still at work when its nested loop began: it would be started again, and wait for ever"
+AT_WORK = "at work beside the loop: on the way here it would be started again, and wait for ever"
 """Why a state is not gone on from."""
 
 _KNOWN = LIVE_PACKAGES | {
     "asyncio", "concurrent", "logging", "multiprocessing", "numpy", "rearview", "socketserver", "threading", "torch", "tqdm",
 }  # fmt: skip
 """Whose threads wait for work and do nothing by themselves, only show what happens, or are brought back as loaders are."""
+_DEEP = 4
+"""So many calls are looked at, from the innermost: waiting is done by a condition, and that by a lock."""
 _MOST = 64
 """So many members of a container are looked at."""
 
@@ -59,13 +65,45 @@ class Beside:
                 self.rows.append(row)
 
 
+class Fed:
+    """The threads that feed main loops: known for the loop that is fed, and for those that follow it."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self._around: object = None
+
+    def main_begins(self, around: object) -> None:
+        """A main loop begins, in an iteration of the loops around it: those of other iterations are not come by on the way to it."""
+        if around != self._around:
+            self._around, self.rows = around, []
+        self.look()
+
+    def look(self) -> None:
+        """A state is about to be taken."""
+        running = sys._current_frames()
+        for thread in threading.enumerate():
+            row = [_name(thread), type_name(thread), AT_WORK]
+            if row not in self.rows and _package(_work_of(thread)) not in _KNOWN and _waits_for_room(running.get(thread.ident or 0)):
+                self.rows.append(row)
+
+
+def _waits_for_room(frame: FrameType | None) -> bool:
+    """Whether a thread is in `queue.Queue.put`, which only waits where a queue is bounded and full."""
+    for _ in range(_DEEP):
+        if frame is None:
+            return False
+        if frame.f_code is queue.Queue.put.__code__:
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _working(frames: Iterable[FrameType]) -> Iterator[tuple[str, Any]]:
     """What is at work, by name: each time the same for work that is started in the same place."""
     here = threading.current_thread()
     for thread in threading.enumerate():
-        work = _work_of(thread)
-        if thread is not here and _package(work) not in _KNOWN:
-            yield getattr(work, "__qualname__", type(work).__qualname__), thread
+        if thread is not here and _package(_work_of(thread)) not in _KNOWN:
+            yield _name(thread), thread
     asyncio: Any = sys.modules.get("asyncio")
     if asyncio is not None and asyncio._get_running_loop() is not None:
         me = asyncio.current_task()
@@ -82,6 +120,11 @@ def _work_of(thread: Any) -> Any:
     while isinstance(work, functools.partial):
         work = work.func
     return work
+
+
+def _name(thread: Any) -> str:
+    work = _work_of(thread)
+    return str(getattr(work, "__qualname__", type(work).__qualname__))
 
 
 def _package(work: Any) -> str:

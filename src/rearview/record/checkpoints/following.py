@@ -75,6 +75,7 @@ class Following:
         keeping.main_begins(scope, self.period)
         self._began_with = streams.take()
         """The random streams at the beginning of the iteration: what runs in it before a place inside draws the same again."""
+        keeping.fed.main_begins(boundaries.place(main.node, 0)[:-1])
         self._beside = at_work.Beside(scope.frames())
         self._nests = False
         """It has nested loops: only then it matters what else is at work."""
@@ -179,6 +180,8 @@ class Following:
         try:
             function = self._scope.frame.f_code.co_qualname
             boundary = boundaries.of(part, levels[-1].node, len(levels), ending=ending, compute_s=self._running_s(), function=function)
+            self._keeping.fed.look()
+            boundary.beside.extend(self._keeping.fed.rows)
             roots = self._scope.roots()
             for depth, level in enumerate(levels):
                 if part != boundaries.BLOCK or depth < len(levels) - 1:  # a block is at its end

@@ -9,11 +9,12 @@ import queue
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from rearview.record.checkpoints.at_work import AT_WORK, Beside
+from rearview.record.checkpoints.at_work import AT_WORK, Beside, Fed
 
 
 @pytest.fixture
@@ -102,6 +103,35 @@ def test_a_task_of_the_event_loop() -> None:
     ((name, kind, _),) = asyncio.run(training())
     assert name.endswith("feeding")
     assert kind == "_asyncio.Task"
+
+
+def test_a_thread_that_waits_for_room_in_a_queue_feeds_and_one_that_waits_for_work_does_not() -> None:
+    full: queue.Queue[int] = queue.Queue(1)
+    empty: queue.Queue[int] = queue.Queue()
+
+    def feeding() -> None:
+        full.put(1)
+        full.put(2)
+
+    def serving() -> None:
+        empty.get()
+
+    threads = [threading.Thread(target=work) for work in (feeding, serving)]
+    for thread in threads:
+        thread.start()
+    fed = Fed()
+    patience = time.monotonic() + 20
+    while not fed.rows and time.monotonic() < patience:
+        fed.main_begins([])
+    assert [name for name, *_ in fed.rows] == [feeding.__qualname__]
+    full.get()
+    empty.put(0)
+    for thread in threads:
+        thread.join()
+    fed.main_begins([])
+    assert fed.rows, "a loop that follows comes by it"
+    fed.main_begins([("fold", 0, 1)])
+    assert fed.rows == []
 
 
 def test_threads_of_libraries_that_only_wait_for_work_do_not_count() -> None:
