@@ -13,6 +13,7 @@ Changes nothing: whether a process is alive is not asked, for the answer would b
 from __future__ import annotations
 
 import functools
+import itertools
 import queue
 import sys
 import threading
@@ -36,8 +37,12 @@ _KNOWN = LIVE_PACKAGES | {
 """Whose threads wait for work and do nothing by themselves, only show what happens, or are brought back as loaders are."""
 _DEEP = 4
 """So many calls are looked at, from the innermost: waiting is done by a condition, and that by a lock."""
-_MOST = 64
+_MOST = 32
 """So many members of a container are looked at."""
+_LEVELS = 3
+"""A variable, what it holds, and what that holds."""
+_NO, _WORK, _ITEMS, _VALUES, _ATTRIBUTES = range(5)
+"""How an object is gone into."""
 
 Row = list[str]
 """What it is called, its type, why it matters: as a manifest has it."""
@@ -48,18 +53,21 @@ class Beside:
 
     def __init__(self, frames: Iterable[FrameType]) -> None:
         self._before: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._programs = 0
+        """How many had been started: only one that was started since is looked for."""
         self.rows: list[Row] = []
         """Of what was found since the iteration began: also that which has ended since."""
         self.begin(frames)
 
     def begin(self, frames: Iterable[FrameType]) -> None:
         """An iteration begins: what is at work by now is none of its."""
-        self._before = weakref.WeakSet(worker for _, worker in _working(frames))
+        self._programs = firsts.programs
+        self._before = weakref.WeakSet(worker for _, worker in _working(frames, programs=False))
         self.rows = []
 
     def look(self, frames: Iterable[FrameType]) -> None:
         """A nested loop is about to begin."""
-        for name, worker in _working(frames):
+        for name, worker in _working(frames, programs=firsts.programs > self._programs):
             row = [name, type_name(worker), AT_WORK]
             if worker not in self._before and row not in self.rows:
                 self.rows.append(row)
@@ -98,7 +106,7 @@ def _waits_for_room(frame: FrameType | None) -> bool:
     return False
 
 
-def _working(frames: Iterable[FrameType]) -> Iterator[tuple[str, Any]]:
+def _working(frames: Iterable[FrameType], *, programs: bool) -> Iterator[tuple[str, Any]]:
     """What is at work, by name: each time the same for work that is started in the same place."""
     here = threading.current_thread()
     for thread in threading.enumerate():
@@ -108,10 +116,13 @@ def _working(frames: Iterable[FrameType]) -> Iterator[tuple[str, Any]]:
     if asyncio is not None and asyncio._get_running_loop() is not None:
         me = asyncio.current_task()
         yield from ((task.get_coro().__qualname__, task) for task in asyncio.all_tasks() if task is not me)
-    kinds = _kinds()
+    kinds = _kinds(programs)
     if kinds:
+        doors: dict[type, int] = {}
         for frame in frames:
-            yield from _held(variables.variables(frame).items(), kinds)
+            for name, value in variables.variables(frame).items():
+                if doors.get(type(value)) != _NO:
+                    yield from ((name, one) for one in _held(value, kinds, doors))
 
 
 def _work_of(thread: Any) -> Any:
@@ -132,7 +143,7 @@ def _package(work: Any) -> str:
     return str(module).partition(".")[0]
 
 
-def _kinds() -> tuple[type, ...]:
+def _kinds(programs: bool) -> tuple[type, ...]:
     """The classes of what only variables lead to, of those that the program has used."""
     found: list[type] = []
     modules = sys.modules
@@ -143,29 +154,46 @@ def _kinds() -> tuple[type, ...]:
         found.append(modules["multiprocessing.process"].BaseProcess)
         if "multiprocessing.pool" in modules:
             found.append(modules["multiprocessing.pool"].ApplyResult)
-    if firsts.programs:
+    if programs:
         found.append(modules["subprocess"].Popen)
     return tuple(found)
 
 
-def _held(members: Iterable[tuple[Any, Any]], kinds: tuple[type, ...]) -> Iterator[tuple[str, Any]]:
-    """What variables hold, also in containers and in objects of the program's own classes."""
-    for name, value in list(members):
-        for inner in _reached(value, kinds):
-            if not _is_over(inner):
-                yield str(name), inner
+def _held(value: Any, kinds: tuple[type, ...], doors: dict[type, int]) -> Iterator[Any]:
+    """The work that a variable leads to: itself, or what is in containers and in objects of the program's own classes."""
+    level = [value]
+    for depth in range(_LEVELS):
+        inner: list[Any] = []
+        for one in level:
+            kind = type(one)  # not `isinstance`: that asks proxies for their class
+            door = doors.get(kind)
+            if door is None:
+                door = doors[kind] = _door(kind, kinds)
+            if door == _WORK:
+                if not _is_over(one):
+                    yield one
+            elif door and depth < _LEVELS - 1:
+                inner += _members(one, door)
+        if not inner:
+            return
+        level = inner
 
 
-def _reached(value: Any, kinds: tuple[type, ...], depth: int = 2) -> Iterator[Any]:
-    kind = type(value)  # not `isinstance`: that asks proxies for their class
+def _door(kind: type, kinds: tuple[type, ...]) -> int:
+    """How objects of a class are gone into."""
     if issubclass(kind, kinds):
-        yield value
-    elif depth and kind in (list, tuple, dict):
-        for inner in list(value.values() if kind is dict else value)[:_MOST]:
-            yield from _reached(inner, kinds, depth - 1)
-    elif depth and _package(kind) not in _KNOWN and not issubclass(kind, type):
-        for inner in list((own_dict(value) or {}).values())[:_MOST]:
-            yield from _reached(inner, kinds, depth - 1)
+        return _WORK
+    if kind in (list, tuple):
+        return _ITEMS
+    if kind is dict:
+        return _VALUES
+    return _ATTRIBUTES if kind.__dictoffset__ and not issubclass(kind, type) and _package(kind) not in _KNOWN else _NO
+
+
+def _members(one: Any, door: int) -> list[Any]:
+    if door == _ITEMS:
+        return list(one[:_MOST])
+    return list(itertools.islice((one if door == _VALUES else own_dict(one) or {}).values(), _MOST))
 
 
 def _is_over(worker: Any) -> bool:
