@@ -164,6 +164,32 @@ def test_values(value: Any) -> None:
             assert back == value
 
 
+class Watching:
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def look(self) -> int:
+        self.seen += 1
+        return self.seen
+
+
+def test_methods_that_are_held_weakly() -> None:
+    watching = Watching()
+    hooks = [weakref.WeakMethod(watching.look)]
+    kept = taken(watching=watching, hooks=hooks)
+    other = Watching()
+    for live in ({"watching": watching, "hooks": hooks}, {"watching": other, "hooks": [weakref.WeakMethod(other.look)]}, {}):
+        back = put(kept, **live)
+        found = back["hooks"][0]()
+        assert found is not None
+        assert found.__self__ is back["watching"]
+        assert found() == 1
+    gone = weakref.WeakMethod(Watching().look)
+    told = weakref.WeakMethod(watching.look, print)
+    assert put(taken(gone=gone))["gone"]() is None
+    assert _lacks(told=told) == ["told"]
+
+
 def backwards(a: int, b: int) -> int:
     return b - a
 
