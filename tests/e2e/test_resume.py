@@ -415,16 +415,22 @@ print("final", state["n"])
 """
 
 
-def _killed_in_a_block(project: Path, cli: RunsProgram, tmp_path: Path) -> str:
+MADE_ONCE = IN_A_BLOCK.replace('        block = rv.skip_block("train")\n', "").replace(
+    "state = {", 'block = rv.skip_block("train")\nstate = {'
+)
+
+
+def _killed_in_a_block(project: Path, cli: RunsProgram, tmp_path: Path, program: str = IN_A_BLOCK) -> str:
     """Killed behind its third block; the newest state is of the loop in it. Gives what it prints when it is not."""
-    (project / "train.py").write_text(IN_A_BLOCK)
+    (project / "train.py").write_text(program)
     full = cli("run", "train.py", env={"REARVIEW_DIR": str(tmp_path / "elsewhere")}, check=True).stdout
     assert cli("run", "train.py", env={"DIE": "1", "REARVIEW_EVERY": "1"}).returncode == -9
     return full
 
 
-def test_a_loop_in_a_skip_block(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
-    full = _killed_in_a_block(project, cli, tmp_path)
+@pytest.mark.parametrize("program", [IN_A_BLOCK, MADE_ONCE], ids=["made each time", "made once"])
+def test_a_loop_in_a_skip_block(program: str, project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    full = _killed_in_a_block(project, cli, tmp_path, program)
     places = cli("resume", "--dry-run", check=True).stdout
     assert "epoch=2, behind the loop step" in places or "epoch=2, behind the loop train" in places
     done = cli("resume", "--yes", check=True)

@@ -79,7 +79,8 @@ def _went_astray(run: RunInfo) -> bool:
 def _agreed(found: outlook.Outlook) -> bool:
     if not sys.stdin.isatty():
         raise UsageError("resume asks before it starts, and there is nobody to ask: add --yes")
-    question = "Go on?" if found.prospect.point is not None else "There is no checkpoint: begin anew, as the next attempt of this run?"
+    none = "No checkpoint can be used" if found.prospect.passed_over else "There is no checkpoint"
+    question = "Go on?" if found.prospect.point is not None else f"{none}: begin anew, as the next attempt of this run?"
     return click.confirm(question, default=True, err=True)
 
 
@@ -151,7 +152,8 @@ class _Resume:
         if at is not None and prospect.point is None:
             raise CheckpointError("; ".join(prospect.passed_over) + _older(store, known, points))
         if current_code and prospect.point is None:
-            raise UsageError(f"run {known.run} has no checkpoint to go on from: `rearview run` starts the source as it is now")
+            why = "; ".join([f"run {known.run} has no checkpoint to go on from", *prospect.passed_over])
+            raise UsageError(f"{why}: `rearview run` starts the source as it is now")
         if known.version is None and not current_code:
             raise UsageError(f"run {known.run} has no recorded source: --current-code goes on with the source as it is now")
         changed = recorded_code.differences(store, known.version, project) if known.version else []
@@ -228,7 +230,8 @@ def _points(store: Store, known: Past, at: str | None) -> tuple[list[restore_poi
     """The places to go on from, newest first: all of them, or the one that was asked for."""
     points, damaged = restore_points.of_run(store, known.run)
     if at is None:
-        return points, damaged
+        points, others = restore_points.reachable(points)
+        return points, [*damaged, *others]
     from rearview.catalog import checkpoints, paths
 
     found = checkpoints.find(checkpoints.of_run(store, known.run), known.run, paths.parse(at))

@@ -47,6 +47,8 @@ class Boundary:
     """The program went on to such a pass, or to something else that the state cannot give it: it cannot go on from here."""
     unplaced: tuple[str, ...] = ()
     """Variables with iterators that the program drew from, which are not brought to where they stood."""
+    at_work: tuple[str, ...] = ()
+    """What the iteration had started beside the nested loop, to feed it: where that loop is not run, it would wait for ever."""
     step: int = -1
     """Of one inside a nested loop: the iteration of that which had ended."""
     ran_s: float = 0.0

@@ -57,6 +57,9 @@ module: str | None = None
 forks = 0
 """Forks of this process since it began."""
 
+programs = 0
+"""Other programs that were started since."""
+
 fork_path: tuple[int, ...] = ()
 """Which fork of which fork this process is, below the process that was started."""
 
@@ -143,12 +146,15 @@ def read(path: str) -> bytes | None:
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
     """Sees every file that Python code opens, renames or deletes. Must be quick and must not raise."""
+    global programs  # noqa: PLW0603
     if event != "open":
         if event in _OTHERS and not (_unseen and get_ident() in _unseen):
             try:
                 if event in _LISTING:
                     if args[0] not in listed:
                         _note_listing(args[0])
+                elif event == _STARTING:
+                    programs += 1
                 else:
                     written.happened(event, args)
             except (OSError, ValueError, TypeError, RuntimeError, IndexError):
@@ -190,7 +196,8 @@ _IMPORTING = tuple(os.path.join(*parts) for parts in (("importlib", "metadata", 
 _IMPORTING += (f"{os.sep}pkgutil.py",)
 """Who looks through every folder of `sys.path` for packages."""
 _LISTING = frozenset(("os.listdir", "os.scandir"))
-_OTHERS = _LISTING | written.EVENTS
+_STARTING = "subprocess.Popen"
+_OTHERS = _LISTING | written.EVENTS | {_STARTING}
 
 
 def _note_listing(path: object) -> None:

@@ -8,18 +8,27 @@ from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import Any
 
+from rearview.errors import UsageError
 from rearview.record import arguments
 
 
 class AlwaysRun:
-    """A skip block of which nothing is kept."""
+    """A skip block of which nothing is kept. A script that calls it rightly does so in every mode, and wrongly in none."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._is_open = False
 
     def step_into(self) -> bool:
-        """Always."""
+        """Always. The same object may be used in every iteration."""
+        self._is_open = True
         return True
 
     def end(self, *objects: object) -> None:
-        """Nothing."""
+        """The block ended."""
+        if not self._is_open:
+            raise UsageError(f"skip block {self._name!r}: call step_into() before the block and end(...) once after it")
+        self._is_open = False
 
 
 class Off:
@@ -38,7 +47,7 @@ class Off:
 
     def skip_block(self, name: str) -> Any:
         """A block that is always run."""
-        return AlwaysRun()
+        return AlwaysRun(name)
 
     def loop(self, name: str, iterable: Iterable[Any] | None) -> Iterable[Any]:
         """The iterable itself."""

@@ -137,7 +137,7 @@ class _Switch:
     def skip_block(self, name: str) -> Any:
         """A block of the run that the caller is in."""
         recorder = self._recorder()
-        return AlwaysRun() if recorder is None else recorder.skip_block(name)
+        return AlwaysRun(name) if recorder is None else recorder.skip_block(name)
 
     def loop(self, name: str, iterable: Iterable[Any] | None) -> Iterable[Any]:
         """A loop of the run that it begins in."""

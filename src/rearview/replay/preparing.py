@@ -175,7 +175,10 @@ def _why_from_before(made: Prepared) -> list[str]:
     halfway = [one for one in made.history.boundaries if one.halfway]
     pending = sorted({name for one in halfway if one.part == BLOCK and one.place in run for name in one.pending})
     unplaced = sorted({name for one in halfway for name in one.unplaced})
+    at_work = sorted({name for one in halfway if one.place in run for name in one.at_work})
     said = []
+    if at_work:
+        said.append(f"{', '.join(at_work)} works beside a nested loop and waits for it: that loop is run")
     if pending:
         some = pending[0] + (" and others" if len(pending) > 1 else "")
         said.append(f"the program goes back through {some} behind a nested loop, and no state keeps how that was computed: it is run")

@@ -16,6 +16,7 @@ import functools
 import io
 import itertools
 import logging
+import logging.handlers
 import pathlib
 import queue
 import random
@@ -161,6 +162,78 @@ def test_values(value: Any) -> None:
             value, (random.Random, BaseException, functools.partial, itertools.count, itertools.cycle, types.BuiltinFunctionType)
         ):
             assert back == value
+
+
+class Watching:
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def look(self) -> int:
+        self.seen += 1
+        return self.seen
+
+
+def test_methods_that_are_held_weakly() -> None:
+    watching = Watching()
+    hooks = [weakref.WeakMethod(watching.look)]
+    kept = taken(watching=watching, hooks=hooks)
+    other = Watching()
+    for live in ({"watching": watching, "hooks": hooks}, {"watching": other, "hooks": [weakref.WeakMethod(other.look)]}, {}):
+        back = put(kept, **live)
+        found = back["hooks"][0]()
+        assert found is not None
+        assert found.__self__ is back["watching"]
+        assert found() == 1
+    gone = weakref.WeakMethod(Watching().look)
+    told = weakref.WeakMethod(watching.look, print)
+    assert put(taken(gone=gone))["gone"]() is None
+    assert _lacks(told=told) == ["told"]
+
+
+def backwards(a: int, b: int) -> int:
+    return b - a
+
+
+def test_keys_made_of_a_comparison() -> None:
+    key: Any = functools.cmp_to_key(backwards)
+    kept = taken(key=key, heap=[key(5), key(2)])
+    for live in ({}, {"key": key, "heap": None}):
+        back = put(kept, **live)
+        assert sorted([1, 3, 2], key=back["key"]) == [3, 2, 1]
+        assert [one.obj for one in back["heap"]] == [5, 2]
+        assert back["heap"][0] < back["heap"][1]
+
+
+def _lacks(**values: Any) -> list[str]:
+    captured = capture({("given", name): value for name, value in values.items()})
+    return [lack.where for lack in captured.missing]
+
+
+class Collecting(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+def test_handlers_of_logging_that_only_write_stay_and_nothing_is_said_to_be_lacking(tmp_path: pathlib.Path) -> None:
+    file = logging.FileHandler(tmp_path / "train.log", delay=True)
+    shown = logging.StreamHandler()
+    kept = taken(file=file, shown=shown)
+    file.setLevel(logging.ERROR)
+    back = put(kept, file=file, shown=shown)
+    assert (back["file"], back["shown"]) == (file, shown)
+    assert file.level == logging.ERROR  # what the code before the loop says
+    assert _lacks(file=file, shown=shown, silent=logging.NullHandler()) == []
+
+
+def test_handlers_that_hold_what_was_logged_are_lacking() -> None:
+    text = logging.StreamHandler(io.StringIO())
+    held = logging.handlers.MemoryHandler(10)
+    assert _lacks(text=text, held=held, own=Collecting()) == ["text", "held", "own"]
+    held.close()
 
 
 def test_attributes_in_place_and_in_order() -> None:

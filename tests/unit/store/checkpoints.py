@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rearview.model import ProcessNumber, RunId
@@ -46,6 +46,7 @@ def save(
     constant: bool = False,
     loop: str = "epoch",
     occurrence: int = 0,
+    missing: Sequence[list[str]] = (),
 ) -> ManifestName:
     """One whole checkpoint, committed the way a recording does it."""
     views = staged(*buffers.values())
@@ -55,7 +56,7 @@ def save(
         tree = json.dumps([run, number, part, sorted(buffers)]).encode()
         manifest = Manifest(
             run=run, process=ProcessNumber(process), attempt=1, number=number, part=part, path=[[loop, occurrence, number, number]],
-            tree=objects.put(store, tree, durable=True), tree_bytes=len(tree), rank=rank, world=world,
+            tree=objects.put(store, tree, durable=True), tree_bytes=len(tree), rank=rank, world=world, missing=list(missing),
             buffers=tuple(
                 Buffer.of(len(data), found, constant, where) for (where, data), found in zip(buffers.items(), names, strict=True)
             ),

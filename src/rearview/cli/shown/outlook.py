@@ -72,7 +72,7 @@ def _program(found: Outlook) -> str:
 
 
 def _begins(found: Outlook) -> str:
-    where = found.place or "at its beginning, for it has no checkpoint"
+    where = found.place or f"at its beginning, for {found.prospect.why_anew}"
     return f"{where}, as attempt {found.attempt}" if found.attempt else f"{where}, as a new run with this one as its parent"
 
 

@@ -31,6 +31,8 @@ class Boundary:
     """The one that `checkpointing` stands in."""
     inexact: list[str] = field(default_factory=list)
     """What a position cannot bring back."""
+    beside: list[list[str]] = field(default_factory=list)
+    """Work that would be started again on the way here (`at_work`), as rows of a manifest."""
 
 
 def chain(node: Node) -> list[Node]:

@@ -72,6 +72,9 @@ class Checkpointing:
 
     def iterator(self, loop: LoopIterator, source: Any) -> Iterator[Any]:
         """Make the iterator of a loop, and note what the streams are before it draws."""
+        followed = self._following
+        if followed is not None and followed.main.node.open and loops.current.get() is followed.main.node:
+            self._guarded(followed.nested_begins)
         if self._recorder.reaching and self._recorder.reach is not None:
             return self._recorder.reach.iterator(loop, source)
         birth = None if type(source) in PLAIN else positions.begin(source)

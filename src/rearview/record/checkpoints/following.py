@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rearview.record import dropped
-from rearview.record.checkpoints import boundaries
+from rearview.record.checkpoints import at_work, boundaries
 from rearview.record.checkpoints.keeping import Keeping
 from rearview.record.checkpoints.scope import Scope
 from rearview.record.loops import LoopIterator, Node
@@ -75,6 +75,10 @@ class Following:
         keeping.main_begins(scope, self.period)
         self._began_with = streams.take()
         """The random streams at the beginning of the iteration: what runs in it before a place inside draws the same again."""
+        keeping.fed.main_begins(boundaries.place(main.node, 0)[:-1])
+        self._beside = at_work.Beside(scope.frames())
+        self._nests = False
+        """It has nested loops: only then it matters what else is at work."""
         self._began_s = time.perf_counter()
         self._announce()
 
@@ -100,7 +104,14 @@ class Following:
             self._take(boundaries.ITERATION, [self.main], second=second)
         self._ran()
         self._began_with = streams.take()
+        if self._nests:
+            self._beside.begin(self._scope.frames())
         self._block_ended = self._block_taken = False
+
+    def nested_begins(self) -> None:
+        """A nested loop is about to be made: nothing of its own is at work yet."""
+        self._nests = True
+        self._beside.look(self._scope.frames())
 
     def block_ended(self, nested: Level, ending: int) -> None:
         """A nested loop was left in order. The first one of an iteration is the one that counts."""
@@ -169,6 +180,8 @@ class Following:
         try:
             function = self._scope.frame.f_code.co_qualname
             boundary = boundaries.of(part, levels[-1].node, len(levels), ending=ending, compute_s=self._running_s(), function=function)
+            self._keeping.fed.look()
+            boundary.beside.extend(self._keeping.fed.rows)
             roots = self._scope.roots()
             for depth, level in enumerate(levels):
                 if part != boundaries.BLOCK or depth < len(levels) - 1:  # a block is at its end
@@ -176,6 +189,7 @@ class Following:
                     boundary.inexact.extend(position.get("inexact", ()))
                     roots["position", depth] = position
             if part != boundaries.ITERATION:
+                boundary.beside.extend(self._beside.rows)
                 roots["stream", "iteration"] = self._began_with
                 if type(self.main.source) not in PLAIN:
                     roots["item", 0] = self.main.item

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rearview.record import environment
 from rearview.record.checkpoints import staging
 from rearview.record.checkpoints.agreement import Agreement
+from rearview.record.checkpoints.at_work import Fed
 from rearview.record.checkpoints.boundaries import Boundary
 from rearview.record.checkpoints.cadence import AdaptivePeriod
 from rearview.record.checkpoints.materialize import Job, Materializer, is_of_the_disk, is_void
@@ -59,6 +60,7 @@ class Keeping:
         several = (recorder.world or 1) > 1
         self.agreement = Agreement(recorder.store, recorder.run, recorder.attempt, recorder.rank or 0) if several else None
         """With the other ranks, if there are any."""
+        self.fed = Fed()
         self.stopped = False
         self.grows = False
         """Nothing but the beginning of a first main loop was seen: how large a state is will be known after its first step."""
@@ -205,6 +207,7 @@ class Keeping:
         recorder = self.recorder
         missing = [[lack.where, lack.type_name, lack.why] for lack in captured.missing]
         missing += [[str(boundary.path[-1][0]), "position", why] for why in boundary.inexact]
+        missing += boundary.beside
         self._say_partial(missing)
         return Manifest(
             run=recorder.run,

@@ -10,32 +10,35 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rearview.errors import UsageError
 from rearview.record import loops
 from rearview.record.checkpoints import boundaries
 from rearview.record.checkpoints.keeping import Keeping
 from rearview.record.checkpoints.scope import Roots
+from rearview.record.loops import Node
+from rearview.record.off import AlwaysRun
 
 if TYPE_CHECKING:
     from rearview.record.recorder import Recorder
 
 
-class SkipBlock:
-    """One execution of a block: `if block.step_into(): ...`, then `block.end(net, opt)`."""
+class SkipBlock(AlwaysRun):
+    """A block: `if block.step_into(): ...`, then `block.end(net, opt)`, as often as the program comes there."""
 
     def __init__(self, recorder: Recorder, name: str) -> None:
+        super().__init__(name)
         self._recorder = recorder
-        self._name = name
-        self._around = loops.here(recorder, recorder.root)
-        self._occurrence = self._around.entered.get(name, 0)
-        self._around.entered[name] = self._occurrence + 1
-        self._began_s: float | None = None
-        self._ended = False
+        self._around: Node = recorder.root
+        self._occurrence = 0
+        self._began_s = 0.0
 
     def step_into(self) -> bool:
         """Whether the block is to be run. Always, but on the way to a checkpoint, unless that may lie in it."""
-        self._began_s = time.perf_counter()
+        super().step_into()
         recorder = self._recorder
+        self._around = loops.here(recorder, recorder.root)
+        self._occurrence = self._around.entered.get(self._name, 0)
+        self._around.entered[self._name] = self._occurrence + 1
+        self._began_s = time.perf_counter()
         if not recorder.reaching:
             return True
         return recorder.reach is not None and recorder.reach.may_lie_in(self._name, self._occurrence, self._around)
@@ -46,9 +49,7 @@ class SkipBlock:
 
     def end(self, *objects: object) -> None:
         """The block ended: the state of these objects, its end state, is kept, or put back if the block was not run."""
-        if self._began_s is None or self._ended:
-            raise UsageError(f"skip block {self._name!r}: call step_into() before the block and end(...) once after it")
-        self._ended = True
+        super().end(*objects)
         recorder = self._recorder
         roots = self._roots(objects)
         if recorder.reaching:

@@ -11,6 +11,7 @@ from typing import Any
 
 from rearview.errors import Damaged, NotFound
 from rearview.model import RunId
+from rearview.record.checkpoints.at_work import AT_WORK
 from rearview.state import tree as trees
 from rearview.state.take.histories import PENDING
 from rearview.store import manifests, objects
@@ -72,6 +73,11 @@ class RestorePoint:
     def is_halfway(self) -> bool:
         """Whether the program was on its way to a backward pass: its tensors are there, but not what that pass would go over."""
         return any(row[2] == PENDING for one in self.members for row in one.missing)
+
+    @property
+    def at_work(self) -> list[str]:
+        """What its iteration had started beside the training, by name: on the way there it would be started again, and wait for ever."""
+        return list(dict.fromkeys(str(row[0]) for one in self.members for row in one.missing if row[2] == AT_WORK))
 
     @property
     def place(self) -> str:
@@ -177,6 +183,16 @@ def newest_sound(store: Store, points: list[RestorePoint]) -> tuple[RestorePoint
             return point, said
         said.append(problem)
     return None, said
+
+
+def reachable(points: list[RestorePoint]) -> tuple[list[RestorePoint], list[str]]:
+    """Those of some points, newest first, to which a program comes again without waiting for ever; a sentence if others are newer."""
+    found = [point for point in points if not point.at_work]
+    if points and points[0].at_work:
+        newest = points[0]
+        work = f"{', '.join(newest.at_work)} {'was' if len(newest.at_work) == 1 else 'were'} at work beside the loop"
+        return found, [f"checkpoint {newest.first.name} ({newest.place}): {work}, and would be started again, to wait for ever"]
+    return found, []
 
 
 def _sentences(rows: Iterable[Sequence[str]]) -> list[str]:

@@ -31,9 +31,14 @@ class Prospect:
     """None: there is no checkpoint, it begins once more from the beginning."""
     files: list[aside.Plan]
     passed_over: list[str] = field(default_factory=list)
-    """Newer checkpoints that are damaged, a sentence each."""
+    """Newer checkpoints that are damaged or cannot be come to again, a sentence each."""
     left: list[undoing.Left] = field(default_factory=list)
     """Files that an attempt has changed which was killed before it came to its place: they are put back first."""
+
+    @property
+    def why_anew(self) -> str:
+        """Why it begins once more from the beginning."""
+        return "none of its checkpoints can be used" if self.passed_over else "it has no checkpoint"
 
     @property
     def lost_s(self) -> float | None:
@@ -94,11 +99,12 @@ def pick_up(store: Store, project: Path, key: str | None) -> Handshake | None:
     if not turn.first:
         return handshake.follow(store, turn)
     points, damaged = restore_points.of_run(store, choice.run)
-    found = prospect(store, project, known, points, damaged)
+    points, others = restore_points.reachable(points)
+    found = prospect(store, project, known, points, [*damaged, *others])
     for sentence in found.passed_over:
-        say(f"{sentence}; an older one is used")
+        say(f"{sentence}; {'an older one is used' if found.point is not None else 'there is no older one'}")
     shake = agree(store, found, turn)
-    where = found.point.place if found.point is not None else "the beginning: it has no checkpoint"
+    where = found.point.place if found.point is not None else f"the beginning: {found.why_anew}"
     if edited:
         say(f"{choice.why}; its source has changed since ({_few(edited)}): a new run goes on from {where} and names it as its parent")
     else:

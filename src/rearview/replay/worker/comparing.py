@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rearview.errors import Damaged, NotFound
 from rearview.record.checkpoints import staging
+from rearview.record.checkpoints.at_work import Fed
 from rearview.record.checkpoints.boundaries import INSIDE, ITERATION, Boundary, place
 from rearview.record.checkpoints.cadence import AdaptivePeriod
 from rearview.record.checkpoints.scope import Roots, Scope
@@ -106,6 +107,7 @@ class Comparing:
         self._looked = False
         self.kept = kept
         self.materializer = _AtRest()
+        self.fed = Fed()
         self._block = first_block - 1
         self._ended = ended
         """Told after each main iteration."""

@@ -17,6 +17,7 @@ from rearview.record.checkpoints import boundaries
 from rearview.record.checkpoints.checkpointing import Checkpointing
 from rearview.record.checkpoints.skipping import SkipBlock
 from rearview.record.loops import LoopIterator, Node
+from rearview.record.off import AlwaysRun
 from rearview.record.resume.kept import Kept
 from rearview.store.manifests import Manifest
 
@@ -97,7 +98,7 @@ class Replaying(Checkpointing):
 
 
 class ReplayedSkipBlock(SkipBlock):
-    """One execution of a skip block: its end state is put back where it was kept, unless a probe is in it."""
+    """A skip block: its end state is put back where it was kept, unless a probe is in it."""
 
     _recorder: ReplayRecorder
 
@@ -107,6 +108,7 @@ class ReplayedSkipBlock(SkipBlock):
 
     def step_into(self) -> bool:
         """Whether the block is run."""
+        self._kept = None
         run = super().step_into()
         unit = self._recorder.unit
         if not run or not unit.skip or self._name in unit.runs_inside:
@@ -126,7 +128,10 @@ class ReplayedSkipBlock(SkipBlock):
         if self._kept is None:
             if self._recorder.reaching:
                 super().end(*objects)
+            else:
+                AlwaysRun.end(self, *objects)
             return
+        AlwaysRun.end(self, *objects)
         began = time.perf_counter()
         self._kept.restore(self._roots(objects))
         manifest = self._kept.manifest

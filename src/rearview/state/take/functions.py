@@ -112,6 +112,27 @@ def take_weakref(walk: Walk, value: weakref.ref[Any]) -> Node:
     return ("weakref", (NOTHING if target is None else walk.slot(target),))
 
 
+def take_weak_method(walk: Walk, value: Any) -> Node:
+    """A method of an object that is held weakly; one whose object is gone stays without it."""
+    told = dict(zip(value.__callback__.__code__.co_freevars, value.__callback__.__closure__, strict=True)) if value.__callback__ else {}
+    if "callback" in told and told["callback"].cell_contents is not None:
+        raise Uncapturable("a weak reference that calls a function")
+    method = value()
+    walk.keep.append(method)
+    function, args = (gone_method, ()) if method is None else (weakref.WeakMethod, (method,))
+    return ("reduce", walk.slots((type(value), function, args, None, None, None, None)))
+
+
+def gone_method() -> Any:
+    """What is left of a method whose object is gone."""
+    return weakref.WeakMethod(_Nobody().method)
+
+
+class _Nobody:
+    def method(self) -> None:
+        """Nothing."""
+
+
 def take_proxy(walk: Walk, value: Any) -> Node:
     """A weak proxy, which answers every question as its object does."""
     target = _behind(value)
@@ -167,6 +188,7 @@ _TAKERS: dict[type, Taker] = {
     types.WrapperDescriptorType: take_descriptor,
     types.ClassMethodDescriptorType: take_descriptor,
     weakref.ref: take_weakref,
+    weakref.WeakMethod: take_weak_method,
     weakref.ProxyType: take_proxy,
     weakref.CallableProxyType: take_proxy,
     weakref.WeakSet: take_weak_set,

@@ -11,6 +11,7 @@ import contextvars
 import copyreg
 import functools
 import gc
+import io
 import sys
 import threading
 import types
@@ -39,6 +40,12 @@ _LIVE_TYPES: dict[str, str] = {
 }
 """Objects that are more than their attributes, by class."""
 
+_WRITING = frozenset(
+    ("logging.StreamHandler", "logging.FileHandler", "logging.NullHandler", "logging.handlers.RotatingFileHandler",
+     "logging.handlers.TimedRotatingFileHandler", "logging.handlers.WatchedFileHandler")
+)  # fmt: skip
+"""Handlers of `logging` that write what they are given and hold nothing back. A program's own may keep what was logged."""
+
 _OURS = __name__.partition(".")[0]
 _OWN_PROTOCOLS = frozenset((*sys.stdlib_module_names, "torch", "numpy"))
 """Libraries whose objects are known; of any other it is said that they are put back by their own code for being pickled."""
@@ -48,7 +55,7 @@ _OF_THE_LAUNCH = ("torch._C._distributed", "torch.distributed.distributed_c10d",
 
 _AT_WORK = ("threading.Thread", "multiprocessing.process.BaseProcess", "concurrent.futures._base.Executor", "subprocess.Popen")
 
-_LIVE_PACKAGES = frozenset(
+LIVE_PACKAGES = frozenset(
     (
         "tensorboard",
         "tensorboardX",
@@ -199,6 +206,28 @@ def _take_csv_writer(walk: Walk, value: Any) -> Node:
     return ("live", walk.slots((type_name(value), "it writes into a file, and has no other state", None)))
 
 
+def _take_handler(walk: Walk, value: Any) -> Node:
+    """A handler that writes at once: the live one stays, made by the code before the loop. Its file goes on as other output files do."""
+    stream = getattr(value, "stream", None)
+    shown = (None, sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+    if not isinstance(stream, io.TextIOWrapper) and not any(stream is one for one in shown):
+        raise Uncapturable("it writes into something that the program may read")
+    walk.differs(value, "a handler of logging, which is not kept: it is as the code before the loop makes it")
+    return ("live", walk.slots((type_name(value), "it shows what is logged, and has no other state", None)))
+
+
+def keyed(compare: Any, *held: Any) -> Any:
+    """What `functools.cmp_to_key` makes of a comparison, and of a value if there is one."""
+    key = functools.cmp_to_key(compare)
+    return key(*held) if held else key
+
+
+def _take_key(walk: Walk, value: Any) -> Node:
+    """A key made of a comparison: what it refers to is its class, the comparison, and the value if it is the key of one."""
+    _, compare, *held = gc.get_referents(value)
+    return ("reduce", walk.slots((None, keyed, (compare, *held), None, None, None, None)))
+
+
 def _take_bar(walk: Walk, value: Any) -> Node:
     """A progress bar: the live one stays, and counts on as its loop does. What it runs over is part of the state."""
     within = getattr(value, "iterable", None)
@@ -252,7 +281,7 @@ def takers() -> dict[type, Taker]:
     others = {kind: _kept_live(why) for kind, why in _BUILT_IN.items()}
     known: dict[type, Taker] = {
         types.ModuleType: take_module, types.MappingProxyType: _take_proxy, _csv.Writer: _take_csv_writer,
-        contextvars.ContextVar: _take_context_variable,
+        contextvars.ContextVar: _take_context_variable, type(functools.cmp_to_key(max)): _take_key,
     }  # fmt: skip
     return {**known, **locks, **others}
 
@@ -261,10 +290,10 @@ def decide(kind: type) -> Taker:
     """How objects of a class are taken."""
     if issubclass(kind, types.ModuleType):
         return take_module
-    for base in kind.__mro__:
-        why = _LIVE_TYPES.get(f"{base.__module__}.{base.__qualname__}")
-        if why is not None:
-            return _kept_live(why)
+    names = [f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__]
+    why = next((_LIVE_TYPES[name] for name in names if name in _LIVE_TYPES), None)
+    if why is not None:
+        return _take_handler if names[0] in _WRITING else _kept_live(why)
     if kind.__module__ == "ctypes" or type(kind).__module__ == "_ctypes":
         return _of_ctypes(kind)
     package = kind.__module__.partition(".")[0]
@@ -272,7 +301,7 @@ def decide(kind: type) -> Taker:
         return _take_ours
     if package == "tqdm":
         return _take_bar
-    if package in _LIVE_PACKAGES or kind.__module__.startswith("torch.utils.tensorboard"):
+    if package in LIVE_PACKAGES or kind.__module__.startswith("torch.utils.tensorboard"):
         return _kept_live(f"an object of {package} reaches outside the program")
     if kind in copyreg.dispatch_table or kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
         return take_reduced

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rearview.record.checkpoints.at_work import AT_WORK
 from rearview.record.resume import restore_points
 from rearview.store import manifests, objects
 from rearview.store.layout import Store
@@ -105,6 +106,22 @@ def test_a_damaged_manifest_is_named(store: Store) -> None:
 def test_nothing_to_go_on_from(store: Store) -> None:
     assert restore_points.of_run(store, RUN) == ([], [])
     assert restore_points.newest_sound(store, []) == (None, [])
+
+
+def test_a_place_that_work_beside_the_loop_would_wait_at_is_passed_over_and_said_if_it_is_the_newest(store: Store) -> None:
+    waits = [["feed", "threading.Thread", AT_WORK]]
+    save(store, 1, DATA)
+    save(store, 2, DATA, part="block", missing=waits)
+    points, _ = restore_points.of_run(store, RUN)
+    found, (sentence,) = restore_points.reachable(points)
+    assert [point.number for point in found] == [1]
+    assert "0-a1-000002-block" in sentence
+    assert "feed was at work" in sentence
+    save(store, 2, DATA)
+    points, _ = restore_points.of_run(store, RUN)
+    found, said = restore_points.reachable(points)
+    assert [(point.number, point.part) for point in found] == [(2, "iteration"), (1, "iteration")]
+    assert said == []
 
 
 def test_a_large_state_is_verified_in_pieces(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
