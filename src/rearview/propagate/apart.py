@@ -85,10 +85,16 @@ class _Version:
         return File(self.text, without(self.pieces, lambda one: one.text in gone, only_head), hidden)
 
 
+@lru_cache(maxsize=8)
+def _version(text: str) -> _Version:
+    """A version in pieces: one is placed into many. Nobody may change it."""
+    return _Version(text)
+
+
 def apart(new: str, lines: tuple[int, int], old: str) -> tuple[File, File] | None:
     """Two versions without what is in functions that do not matter to the statements on some lines of the new one; None if all does."""
     try:
-        mine, theirs = _Version(new), _Version(old)
+        mine, theirs = _version(new), _version(old)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     asked = {

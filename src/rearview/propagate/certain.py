@@ -1,11 +1,13 @@
 """When a place is certain, and what is doubtful about it otherwise.
 
 A log statement may have been moved by its author between two versions that are alike all around it: nothing tells. The less a function
-was changed, the less likely that is, so that only a place in a function that is nearly the same is certain. Pure.
+was changed, the less likely that is, so that only a place in a function that is nearly the same is certain; and what reads nothing is
+certain only between two neighbours. Pure.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from rearview.propagate.loops import Loops
@@ -39,7 +41,7 @@ def reasons(matching: Matching, spot: Spot, group: list[Node]) -> list[str]:
         found.append("a statement next to it was changed")
     if agreement(matching, group[0]) < _AGREEMENT:
         found.append("much around it was changed")
-    elif (spot.before is None) != (spot.after is None) and not _hardly_changed(matching):
+    elif (spot.before is None) != (spot.after is None) and not (_reads(group) and _hardly_changed(matching)):
         found.append("it stands at the edge of its block, with a neighbour on one side only")
     return found
 
@@ -80,6 +82,13 @@ def _mistakable(matching: Matching, node: Node) -> Iterator[str]:
 
 def _named(node: Node) -> str:
     return node.qualified[-1] if node.qualified else ""
+
+
+def _reads(group: list[Node]) -> bool:
+    """Whether some statements read anything but what they tell by: else their place is all that they tell."""
+    every = [one for node in group for one in ast.walk(node.syntax)]
+    by = {part for one in every if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call) for part in ast.walk(one.value.func)}
+    return any(isinstance(one, ast.Name) and one not in by for one in every)
 
 
 def _hardly_changed(matching: Matching) -> bool:

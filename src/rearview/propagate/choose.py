@@ -44,7 +44,7 @@ def _one_side(spot: Spot, group: list[Node]) -> bool:
         spot.index = spot.high if near_after and not near_before else spot.low
         return True
     if near_before and not near_after:
-        return True
+        return not _may_end(spot)
     if (near_after and not near_before and not _first(group)) or spot.leads:
         spot.index = spot.high
         return True
@@ -56,6 +56,13 @@ def _one_side(spot: Spot, group: list[Node]) -> bool:
             return False  # as good behind the one neighbour as before the other
         spot.index = index
     return True
+
+
+def _may_end(spot: Spot) -> bool:
+    """Whether it is the last of its block, and nothing but standing behind its neighbour speaks for the place: where the old version has
+    more behind that one, it could as well be the last there."""
+    held = spot.before is not None and (spot.before.gives or spot.before.new is spot.fellow)
+    return spot.last and spot.block and not held
 
 
 def _near(anchor: Anchor | None) -> bool:

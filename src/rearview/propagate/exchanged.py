@@ -36,11 +36,16 @@ def _called(name: str, texts: Iterable[str]) -> frozenset[tuple[str, ...]]:
     found: frozenset[tuple[str, ...]] = frozenset()
     for text in texts:
         try:
-            pieces = [piece for piece in pieces_of(text) if name in piece.defines] if name in text else []
+            pieces = [piece for piece in pieces_of(text) if name in piece.defines] if _may_define(text, name) else []
             found = found.union(*(_parameters(piece.text).get(name, ()) for piece in pieces))
         except (SyntaxError, ValueError, RecursionError):
             continue  # a file that is no program has none
     return found
+
+
+def _may_define(text: str, name: str) -> bool:
+    """Whether a file may define a function or class of a name: most define none, and need not be taken to pieces."""
+    return any(before.rstrip("\\ \t\f\r\n").endswith(("def", "class")) for before in text.split(name)[:-1])
 
 
 def exchanged(statement: Iterable[ast.AST], new: Collection[str], old: Collection[str], renamed: Mapping[str, str]) -> Iterator[str]:

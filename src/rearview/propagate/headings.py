@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 
 from rearview.propagate.hidden import LeftOut
 from rearview.propagate.tree import File, Node
@@ -45,10 +46,13 @@ def _left_out(file: File) -> set[str]:
     return set(_comments(file.text)) - set(_comments(file.outline)) if file.outline is not None else set()
 
 
-def _comments(text: str) -> Iterator[str]:
-    return (_said(found[1]) for found in _COMMENT.finditer(text))
+@lru_cache(maxsize=8)
+def _comments(text: str) -> tuple[str, ...]:
+    """What the comments on lines of their own say; one version is compared with many."""
+    return tuple(_said(found) for found in _COMMENT.findall(text))
 
 
+@lru_cache(maxsize=4096)
 def _said(text: str) -> str:
     """What a comment says, whatever its layout."""
     return _NO_WORD.sub("", text).lower()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from rearview.propagate.telling import tells
-from rearview.propagate.tree import File, Node
+from rearview.propagate.tree import VARIABLE, File, Node
 
 _BLURRED = 0.97
 """For statements that are the same but for variables that only one version has."""
@@ -93,8 +93,16 @@ class Likeness:
         known = self._strangers.get(node)
         if known is None:
             unknown = self._only_new if node.file is self._files[0] else self._only_old
-            known = self._strangers[node] = [(word, count) for word, count in node.words.items() if word in unknown]
+            said = node.words.items() if _may_say(node, unknown) else ()
+            known = self._strangers[node] = [(word, count) for word, count in said if word in unknown]
         return known
+
+
+def _may_say(node: Node, variables: frozenset[str]) -> bool:
+    """Whether one of some variables can be in a statement: by its text, for to list its words takes longer."""
+    if node.blocks or not variables:
+        return bool(variables)
+    return not variables.isdisjoint(VARIABLE.findall("".join(node.file.lines[node.line - 1 : node.end])))
 
 
 def recognised_text(node: Node) -> int | None:
@@ -113,8 +121,10 @@ def recognised_telling(node: Node) -> str | None:
     """By what a statement that tells is recognised, by whatever means it does: by all that it tells."""
     if node.kind != "Expr" or node.nothing or not tells(node):
         return None
-    call = node.syntax.value  # type: ignore[attr-defined]
-    told = ",".join(node.file.plain(one) for one in (*call.args, *call.keywords))
+    told: str | None = node.__dict__.get("told")
+    if told is None:
+        call = node.syntax.value  # type: ignore[attr-defined]
+        told = node.__dict__["told"] = ",".join(node.file.plain(one) for one in (*call.args, *call.keywords))
     return f"told:{told}" if len(told) >= SAYS_ENOUGH + 6 else None
 
 

@@ -6,13 +6,11 @@ They are what a statement of hindsight is about, and they stay while the code ar
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Hashable
 
 from rearview.instrument.calls import name_given
 from rearview.propagate.tree import File, Node
 
-_REARVIEW = re.compile(r"\b(?:rv|rearview|flor)\b")
 Chain = tuple[str, ...]
 
 
@@ -20,7 +18,7 @@ class Loops:
     """The marks of one file."""
 
     def __init__(self, file: File) -> None:
-        self._calls = file.calls if _REARVIEW.search(file.text) else None
+        self._calls = file.calls if file.mentions_rearview else None
 
     def name(self, node: Node) -> str | None:
         """The name of the `rv.loop` that a `for` runs over, also through `enumerate`, `tqdm` and the like."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from rearview.instrument.calls import check
+from rearview.instrument.calls import check, parse
 from rearview.instrument.pieces import pieces_of
 from rearview.instrument.scopes import bound_by, read
 from rearview.propagate.apart import apart
@@ -260,7 +260,7 @@ class _Placing:
         only_tells = all(type(one) in _ANYWHERE for node in self._group for one in ast.walk(node.syntax))
         try:
             if only_tells and not carried:
-                pieces_of(text)
+                (parse if self._old.hidden is None else pieces_of)(text)  # among many versions its pieces are known, and asked for again
             else:
                 check(text.removeprefix(self._old.mark), "<placed>", self._old.text)
         except (SyntaxError, ValueError) as problem:

@@ -21,6 +21,7 @@ Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _QUOTED = 60
 """Characters of a statement that are quoted at most."""
 _BLOCKS = ("body", "orelse", "finalbody")
+_REARVIEW = re.compile(r"\b(?:rv|rearview|flor)\b")
 VARIABLE = re.compile(r"(?<![\w.])[^\W\d]\w*")
 _NO_PARTS = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "type_comment", "conversion"})
 _PARTS = {
@@ -280,6 +281,11 @@ class File:
     def imports_all(self) -> bool:
         """Whether names may come from `import *`."""
         return self._mentioned[2] if self.hidden is None else self.hidden.imports_all
+
+    @lazily
+    def mentions_rearview(self) -> bool:
+        """Whether it may call rearview at all."""
+        return _REARVIEW.search(self.text) is not None
 
     @lazily
     def calls(self) -> Calls:

@@ -160,4 +160,6 @@ def test_a_cell_may_wait_outside_of_functions_and_a_script_may_not() -> None:
 def test_lines_end_where_python_ends_them() -> None:
     assert lines_of("a\rb\r\nc\nd\x0ce\u2028f\x85g\x1ch") == ["a\r", "b\r\n", "c\n", "d\x0ce\u2028f\x85g\x1ch"]
     assert lines_of("\n\r\r\n") == ["\n", "\r", "\r\n"]
+    assert lines_of("a\nd\x0ce\u2028f\x85\n\ng") == ["a\n", "d\x0ce\u2028f\x85\n", "\n", "g"]
+    assert lines_of("a\n") == ["a\n"]
     assert lines_of("") == []

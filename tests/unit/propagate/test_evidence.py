@@ -246,3 +246,51 @@ def test_a_refusal_says_what_is_missing_and_where() -> None:
     between = asked("a = f()\nrv.log('a', a)\nb = g()\n", "a = f()\nwork(1)\nb = g()\n")
     assert isinstance(between, Refused)
     assert "before line 2 and before line 3" in between.why
+
+
+END = """\
+def train(loader):
+    for batch in loader:
+        step(batch)
+        rv.log("batch", batch)
+"""
+
+
+def test_the_last_of_a_block_that_goes_on_in_the_old_version_may_be_its_last_there_too() -> None:
+    old = END.replace('rv.log("batch", batch)', "schedule()")
+    found = asked(END, old)
+    assert isinstance(found, Refused)
+    assert "equally good" in found.why
+    assert found.candidates == (4, 5)
+
+
+def test_the_last_of_a_block_stays_behind_what_gives_it_its_value() -> None:
+    new = END.replace("step(batch)", "loss = step(batch)").replace("batch)\n", "loss)\n").replace("step(loss)", "step(batch)")
+    placed(new, new + "        schedule()\n")
+
+
+def test_the_last_of_a_block_stays_behind_what_it_tells_in_a_row_with() -> None:
+    new = END.replace("        rv.log", '        print("a batch is done", batch)\n        rv.log')
+    placed(new, new + "        schedule()\n")
+
+
+def test_the_last_of_a_block_goes_in_front_of_nothing_but_the_return() -> None:
+    new = 'def train(x):\n    step(x)\n    rv.log("x", x)\n'
+    found = asked(new, "def train(x):\n    step(x)\n    return 1\n")
+    assert isinstance(found, Placed), found
+    assert found.text.splitlines()[2] == '    rv.log("x", x)'
+
+
+def test_what_reads_nothing_is_not_certain_at_the_edge_of_its_block() -> None:
+    """Its place is all that it tells, and one neighbour all that tells its place."""
+    around = "def main(args):\n    if args.go:\n        rv.log('n', {0})\n        a = f(args)\n        g(a)\n    h(args)\n"
+    for value, certain in (("1", False), ("args.n", True), ("size()", True)):
+        new = around.format(value)
+        found = asked(new, without(new))
+        assert isinstance(found, Placed), found
+        assert found.text == new
+        assert found.certain == certain, (value, found.why)
+    inner = "def main(args):\n    f(args)\n    rv.log('n', 1)\n    g(args)\n"
+    between = asked(inner, without(inner))
+    assert isinstance(between, Placed)
+    assert between.certain

@@ -52,6 +52,7 @@ def told(value: str, *changes: tuple[str, str], new: str = NEW, certain: bool = 
         ("gap(w, 3)", [(GAP, ""), (TOLD, f"gap = 2 * w\n    {TOLD}")], "`gap` is no function"),
         ("gap(w, 3)", [("gap(model, target)", "gap(target, model)")], "`gap` takes its arguments in another order there"),
         ("gap(w, 3)", [("gap(model, target)", "gap(model, scale, target)")], "`gap` takes its arguments in another order there"),
+        ("gap(w, 3)", [("def gap(model, target)", "def \\\n\tgap (target, model)")], "`gap` takes its arguments in another order there"),
     ],
 )  # fmt: skip
 def test_another_thing_of_the_same_name(value: str, changes: list[tuple[str, str]], why: str) -> None:

@@ -85,7 +85,7 @@ def _outside(question: Question, files: dict[str, str], entry: str | None, every
     words = frozenset().union(*(one.words for _, one in every))
     groups = [(group.file, group.place) for group in question.statements.added.groups]
     stores, calls = list(foreign.stores(files, entry, groups)), list(settings.settings(files, entry, groups))
-    if stores or calls or any(_SAYS_BEYOND.search(text) for text in question.statements.program().values()):
+    if stores or calls or any(_says_beyond(text) for text in question.statements.program().values()):
         words |= _fed(question)
     beyond = sorted(BEYOND_CALLS & words)
     if beyond:
@@ -98,6 +98,11 @@ def _outside(question: Question, files: dict[str, str], entry: str | None, every
         if one.sets or one.function in words or feeds.EVERYTHING in words:
             return f"line {one.line} of {one.file} calls {one.text}, which may set what no stored state holds and a statement may read"
     return ""
+
+
+def _says_beyond(text: str) -> bool:
+    """Whether a file mentions what belongs to the process. Plain search first: it is much quicker, and seldom finds one."""
+    return any(word in text for word in BEYOND_CALLS) and _SAYS_BEYOND.search(text) is not None
 
 
 def _words(text: str) -> list[str]:
