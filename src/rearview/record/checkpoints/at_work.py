@@ -187,7 +187,9 @@ def _door(kind: type, kinds: tuple[type, ...]) -> int:
         return _ITEMS
     if kind is dict:
         return _VALUES
-    return _ATTRIBUTES if kind.__dictoffset__ and not issubclass(kind, type) and _package(kind) not in _KNOWN else _NO
+    if not kind.__dictoffset__ or issubclass(kind, type) or kind.__module__ == "builtins":  # modules and functions are no containers
+        return _NO
+    return _NO if _package(kind) in _KNOWN else _ATTRIBUTES
 
 
 def _members(one: Any, door: int) -> list[Any]:
