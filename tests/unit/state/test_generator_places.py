@@ -49,3 +49,21 @@ def test_goes_on_where_it_was(make: Callable[[], Any], taken: int) -> None:
     restored: Any = restore.plan(state, {key: make()}, kept, adapters=[iterators]).apply()[key]
     assert [next(restored) for _ in range(7)] == expected
     assert iterators.inexact == []
+
+
+def test_a_generator_expression_that_cannot_be_made_again_says_so_when_it_is_drawn_from() -> None:
+    def shared(taken: int) -> dict[tuple[str, ...], Any]:
+        first, second = itertools.tee(number * 0.5 for number in range(9))
+        next(second)
+        for _ in range(taken):
+            next(first), next(second)
+        return {("global", "m", "first"): first, ("global", "m", "second"): second}
+
+    captured = capture(shared(3), adapters=[Iterators()])
+    kept, state = Bytes(captured), trees.decode(trees.encode(captured.tree))
+    again = Iterators()
+    back = restore.plan(state, shared(0), kept, adapters=[again]).apply()
+    assert next(back["global", "m", "first"]) == 1.5  # one of them was ahead: that much is known
+    with pytest.raises(RuntimeError, match="genexpr> was not kept"):
+        next(back["global", "m", "first"])
+    assert "could not be made again" in again.inexact[0]

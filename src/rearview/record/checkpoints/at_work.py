@@ -79,20 +79,24 @@ class Fed:
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self._around: object = None
+        self._there: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Threads that were there when the main loop began: those of its iterations are `Beside`'s."""
 
     def main_begins(self, around: object) -> None:
         """A main loop begins, in an iteration of the loops around it: those of other iterations are not come by on the way to it."""
         if around != self._around:
             self._around, self.rows = around, []
+        self._there = weakref.WeakSet(threading.enumerate())
         self.look()
 
     def look(self) -> None:
         """A state is about to be taken."""
         running = sys._current_frames()
+        running.pop(threading.get_ident(), None)  # this one would hold itself, and with it the loop whose end is to be noticed
         for thread in threading.enumerate():
             row = [_name(thread), type_name(thread), AT_WORK]
-            if row not in self.rows and _package(_work_of(thread)) not in _KNOWN and _waits_for_room(running.get(thread.ident or 0)):
-                self.rows.append(row)
+            if thread in self._there and _package(_work_of(thread)) not in _KNOWN and _waits_for_room(running.get(thread.ident or 0)):
+                self.rows += [] if row in self.rows else [row]
 
 
 def _waits_for_room(frame: FrameType | None) -> bool:

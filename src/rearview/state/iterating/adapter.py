@@ -7,7 +7,7 @@ everything else is restored and before the random streams are, brings each to it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import FunctionType, GeneratorType
 from typing import Any
 
@@ -74,9 +74,27 @@ def _generator(live: Any, described: Described) -> Any:
     if generators.is_generator(live) and live.__qualname__ == described["shape"]["code"]:
         return live
     function = described.get("function")
-    if isinstance(function, FunctionType):
+    if isinstance(function, FunctionType) and not _is_expression(function):
         return function(*described["args"], **described["options"])
     return None
+
+
+def _is_expression(function: FunctionType) -> bool:
+    """Whether a function makes a generator expression: it wants an iterator, and crashes the process with anything else."""
+    return function.__code__.co_varnames[:1] == (".0",)
+
+
+class _Lost:
+    """Stands where an iterator was: whoever draws from it is told, instead of going on with something else."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        raise RuntimeError(f"{self._name} was not kept, and could not be made again when the state was put back")
 
 
 class Iterators:
@@ -117,6 +135,7 @@ class Iterators:
             self._waiting.append((made, state))
         else:
             self.inexact.append(f"an iterator ({state['kind']}) is not there and could not be made again")
+            made = _Lost(str(state["shape"]["code"]))  # not nothing: code written in C may take it for an iterator without looking
         return made
 
     def settle(self) -> list[str]:

@@ -117,12 +117,16 @@ def test_a_thread_that_waits_for_room_in_a_queue_feeds_and_one_that_waits_for_wo
         empty.get()
 
     threads = [threading.Thread(target=work) for work in (feeding, serving)]
+    later = Fed()
+    later.main_begins([])
     for thread in threads:
         thread.start()
     fed = Fed()
     patience = time.monotonic() + 20
     while not fed.rows and time.monotonic() < patience:
         fed.main_begins([])
+    later.look()
+    assert later.rows == [], "one that an iteration started does not feed the main loop"
     assert [name for name, *_ in fed.rows] == [feeding.__qualname__]
     full.get()
     empty.put(0)
