@@ -86,8 +86,12 @@ class Fed:
         """A main loop begins, in an iteration of the loops around it: those of other iterations are not come by on the way to it."""
         if around != self._around:
             self._around, self.rows = around, []
-        self._there = weakref.WeakSet(threading.enumerate())
+        self.has_begun()
         self.look()
+
+    def has_begun(self) -> None:
+        """Its first item was drawn, too: a generator starts what feeds it when it is first asked."""
+        self._there = weakref.WeakSet(threading.enumerate())
 
     def look(self) -> None:
         """A state is about to be taken."""

@@ -142,10 +142,10 @@ class Checkpointing:
                 self._guarded(lambda: followed.nested_advanced(nested))
 
     def yielded(self, loop: LoopIterator, item: Any) -> None:
-        """Keep what the iteration of the main loop is about, for as long as it lasts."""
+        """An item was drawn: the main loop is told."""
         followed = self._following
         if followed is not None and loop.is_at(followed.main.node):
-            followed.main.item = item
+            followed.drawn(item)
 
     def left(self, loop: LoopIterator, node: Node, ending: int) -> None:
         """A loop was left."""

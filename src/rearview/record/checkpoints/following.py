@@ -77,14 +77,21 @@ class Following:
         """The random streams at the beginning of the iteration: what runs in it before a place inside draws the same again."""
         keeping.fed.main_begins(boundaries.place(main.node, 0)[:-1])
         self._beside = at_work.Beside(scope.frames())
-        self._nests = False
-        """It has nested loops: only then it matters what else is at work."""
+        self._drew = self._nests = False
+        """An item was drawn. It has nested loops: only then it matters what an iteration has at work."""
         self._began_s = time.perf_counter()
         self._announce()
 
     def iteration_begins(self) -> None:
         """The random streams are those that the iteration begins with."""
         self._began_with = streams.take()
+
+    def drawn(self, item: Any) -> None:
+        """Keep what the iteration of the main loop is about, for as long as it lasts."""
+        self.main.item = item
+        if not self._drew:
+            self._drew = True
+            self._keeping.fed.has_begun()
 
     def restored(self, seconds: float) -> None:
         """The state of a checkpoint was put back here."""
