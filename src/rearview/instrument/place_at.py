@@ -38,7 +38,8 @@ def lines_of(text: str) -> list[str]:
     if "\r" in text:
         return _LINES.findall(text)
     *whole, last = text.split("\n")  # the same, in a third of the time
-    return [*(line + "\n" for line in whole), *([last] if last else [])]
+    lines = [line + "\n" for line in whole]
+    return [*lines, last] if last else lines
 
 
 def place(source: str, line: int, expression: str, name: str, before: bool = False, *, path: str = "the file") -> Placed:
