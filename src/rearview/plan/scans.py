@@ -59,6 +59,8 @@ class _Planning:
     rung: str
     rates: Rates
     segments: list[Segment] = field(init=False)
+    unreached: list[Segment] = field(init=False)
+    """Of a run that went on from another's state: what comes before the first state that something can begin with."""
     needed: list[bool] = field(init=False)
     by_place: dict[Place, list[int]] = field(init=False)
     """The segments of each iteration: one, or its parts."""
@@ -67,11 +69,14 @@ class _Planning:
     costs: Costs = field(init=False)
 
     def __post_init__(self) -> None:
-        self.segments = self.history.segments()
+        self.segments, self.unreached = self.history.segments(), []
         if self.rung == RESUME:
             self.segments = parts.split(
                 self.history, self.need, self.segments, lambda segment: self._put_back(segment) is None, self._may_be_used
             )
+        if self.history.went_on:
+            known = next((at for at in range(len(self.segments)) if self._start(at) is not None), len(self.segments))
+            self.unreached, self.segments = self.segments[:known], self.segments[known:]
         self.by_place = {}
         for at, segment in enumerate(self.segments):
             if segment.place is not None:
@@ -298,6 +303,8 @@ class _Planning:
     def _left_out(self) -> list[str]:
         said = []
         history, need = self.history, self.need
+        if any(self._needs(segment) for segment in self.unreached) or (history.went_on and not self.segments):
+            said.append(f"the run went on from {history.went_on}, and what it did before a state that this can begin with is left out")
         number = len(history.blocks) - 1
         if history.is_cut(number):
             last = history.blocks[number].iterations - 1

@@ -128,6 +128,10 @@ class History:
     threads: int | None = None
     cut: str = ""
     """Of a killed run: where it is known to have come to; what is there is run up to the last record."""
+    went_on: str = ""
+    """The run that this one, of other code, went on from, in words: nothing of it can be run from the program's beginning."""
+    since: Place = (0, 0)
+    """The first iteration of which the run itself ran anything."""
     by_place: Mapping[tuple[str, int, int], Boundary] = field(init=False, repr=False, compare=False)
     """(part, block, iteration) -> the boundary there, a restorable one if there is one."""
     inside: Mapping[Place, tuple[Boundary, ...]] = field(init=False, repr=False, compare=False)
@@ -186,10 +190,11 @@ class History:
         return list(self._segments())
 
     def _segments(self) -> Iterator[Segment]:
-        for number in range(len(self.blocks)):
-            if number:
+        begun, first = self.since
+        for number in range(begun, len(self.blocks)):
+            if number > begun:
                 yield Segment(number - 1)
-            for iteration in range(self.whole_iterations(number)):
+            for iteration in range(first if number == begun else 0, self.whole_iterations(number)):
                 yield Segment(number, iteration)
         if self.cut == IN_ITERATION:
             yield Segment(len(self.blocks) - 1, self.blocks[-1].iterations - 1)

@@ -177,7 +177,7 @@ class Recorder:
 
     def _log_any(self, node: Node, name: str, value: object, flags: int) -> None:
         """Any value, new names, new blocks: definitions and the record in one write."""
-        if self._ended or self.reaching:
+        if self._ended or (self.reaching and not (flags & frames.IS_ARG and self.reach is not None and self.reach.is_new_run)):
             return
         counts = node.counts
         ordinal = counts.get(name, 0)

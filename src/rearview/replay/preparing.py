@@ -94,6 +94,8 @@ class Prepared:
 
     def next_rung(self) -> Prepared | None:
         """The same on the next rung of the ladder: one on which nothing would be put back is the start itself."""
+        if self.history.went_on:  # it did not begin where the others do
+            return None
         later = [self.climb(rung) for rung in scans.RUNGS[scans.RUNGS.index(self.plan.rung) + 1 :]]
         deeper = any(one.part == OTHER and one.restorable for one in self.history.boundaries)
         return next((one for one in later if one.plan.rung == scans.START or one.plan.put_back or deeper), None)
@@ -155,12 +157,28 @@ def prepare(
     made.notes += [*found.notes, *said, *([files.sentence] if files.sentence else [])]
     deeper = frozenset(one.name for one in made.history.boundaries if one.part == OTHER and one.name in without)
     need = replace(need, lacking=without, lost=files.names | made.cut_states | deeper | _halfway(made.history))
-    made.need = coverage.left_over(need, made.history, coverage.answered(store, question).values())
+    made.need = _own(coverage.left_over(need, made.history, coverage.answered(store, question).values()), made.history)
     made.plan = made.on(scans.START if ask.from_start or found.from_start else scans.RESUME)
     made.notes += _why_from_before(made)
     if not made.plan.is_empty:
         _equip(made, forecasts or Forecasts(store, project))
+    elif not any(coverage.answered(store, question).values()):
+        _refuse_beginning(made)
     return made
+
+
+def _own(need: Need, timeline: History) -> Need:
+    """A need without what a run that went on from another's state only did to come there: nothing of that is logged."""
+    return replace(need, prefix_answered=True) if timeline.went_on else need
+
+
+def _refuse_beginning(made: Prepared) -> None:
+    """Of a run that went on from another's state, what only its program's beginning could answer."""
+    if made.history.went_on:
+        raise UsageError(
+            f"run {made.run.run} went on from {made.history.went_on}, and this takes the program's beginning, or a state of it that is not "
+            "kept: ask that run"
+        )
 
 
 def _halfway(timeline: History) -> frozenset[str]:
@@ -203,9 +221,12 @@ def prepare_proof(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepar
     files = lost_files.unusable(store, project, made.known)
     made.notes += [files.sentence] if files.sentence else []
     only = coverage.only(ask.only, made.history) if ask.only is not None else None
-    made.need = Need(whole=True, proof=True, only=only, lost=files.names | made.cut_states | _halfway(made.history))
+    lost = files.names | made.cut_states | _halfway(made.history)
+    made.need = _own(Need(whole=True, proof=True, only=only, lost=lost), made.history)
     made.plan = made.on(scans.START if ask.from_start else scans.RESUME)
     made.notes += _why_from_before(made)
+    if made.plan.is_empty:
+        _refuse_beginning(made)
     _equip(made, Forecasts(store, project))
     return made
 

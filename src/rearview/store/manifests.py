@@ -61,6 +61,12 @@ class ManifestName:
         return self.attempt, self.number, PARTS.index(self.part)
 
 
+def named(run: RunId, text: str) -> ManifestName | None:
+    """The manifest of a run that a text means; one of another run is written with that, `<run>/<name>`."""
+    other, _, name = text.rpartition("/")
+    return ManifestName.parse(RunId(other) if other else run, name + SUFFIX)
+
+
 class Buffer(NamedTuple):
     """One piece of memory of the state."""
 

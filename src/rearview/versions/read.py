@@ -52,14 +52,34 @@ def files(store: Store, version: VersionId) -> dict[str, str]:
 
 
 def source(store: Store, version: VersionId, path: str) -> bytes:
-    """The bytes of one file of a version; of a link, its text."""
+    """The bytes of one file of a version; of a link, those of the file that it leads to, or its text if the version has none there."""
     with Repository(store) as repository:
         entries = _entries(repository, version)
         if path not in entries:
             near = difflib.get_close_matches(path, entries, n=3)
             hint = f"did you mean {', '.join(near)}?" if near else f"it has {len(entries)} files"
             raise NotFound(f"there is no {path!r} in version {version[:13]}: {hint}")
-        return repository.get(entries[path].id, "blob")
+        return repository.get(entries[_target(repository, entries, path)].id, "blob")
+
+
+def links(store: Store, version: VersionId) -> dict[str, str]:
+    """Path -> the file of the version that it leads to, of every link to one."""
+    with Repository(store) as repository:
+        entries = _entries(repository, version)
+        found = {path: _target(repository, entries, path) for path, entry in entries.items() if entry.mode == objects.LINK}
+        return {path: target for path, target in found.items() if target != path}
+
+
+def _target(repository: Repository, entries: dict[str, objects.Entry], path: str) -> str:
+    """The file that a path of a version means: itself, or where links lead; itself, if that is not in the version."""
+    at, seen = path, {path}
+    while entries[at].mode == objects.LINK:
+        text = os.fsdecode(repository.get(entries[at].id, "blob"))
+        at = os.path.normpath(os.path.join(os.path.dirname(at), text))
+        if at not in entries or at in seen:
+            return path
+        seen.add(at)
+    return at
 
 
 def diff(store: Store, version_a: VersionId, version_b: VersionId) -> str:

@@ -12,7 +12,7 @@ import pytest
 from tests.integration.resume.training import Nursery
 
 ROOT = Path(__file__).resolve().parents[3]
-PROGRAM = Path(__file__).with_name("program.py")
+PROGRAM, LATER = (Path(__file__).with_name(name) for name in ("program.py", "later.py"))
 TRACKER = "resource_tracker"
 """Python's own process that removes semaphores may find that a worker, ended by us, has done so: with and without rearview."""
 KINDS = ("0", "2", "2p")
@@ -109,6 +109,12 @@ def check_second(folder: Path, name: str) -> None:
         run = json.loads(path.read_text())
         wrong = [key for key, seen in run["log"].items() if bare["log"][key] != seen]
         assert run["log"] and not wrong, f"second {path.name}: first different at {wrong[:1]}; {run['inexact']}"
+
+
+def test_where_it_is_later_is_told_alike(tmp_path: Path, nursery: Nursery) -> None:
+    done = nursery.run(tmp_path, str(LATER), before=BEFORE)
+    assert done.code == 0, done.stderr[-4000:]
+    assert done.stdout.split() == ["2", "4", "5", "7"] * 3
 
 
 @pytest.mark.parametrize("name", ["spawn", "forkserver"])

@@ -43,6 +43,18 @@ def _names(found: Plan) -> list[str]:
     return [scan.name for scan in found.scans]
 
 
+def test_a_run_that_went_on_from_anothers_state_begins_with_that() -> None:
+    origin = replace(_kept(0, 2, part=ITERATION)[0], name="r0/other")
+    history = replace(_history([origin], *_every()[4:]), went_on="a state of run r0", since=(0, 3))
+    for need in (Need(nested=frozenset({"step"})), Need(whole=True, proof=True, prefix_answered=True)):
+        found = plan(history, need, rates=FREE)
+        assert (found.stretches[0].start, found.stretches[0].first, found.left_out) == (origin, (0, 3), ())
+    assert not plan(history, Need(after=True), rung=START).stretches, "it cannot be run from the program's beginning"
+    gone = plan(replace(history, boundaries=history.boundaries[1:]), Need(nested=frozenset({"step"})), rates=FREE)
+    assert gone.stretches[0].first == (0, 5)
+    assert "went on from a state of run r0" in gone.left_out[0]
+
+
 def test_prefix_runs_no_iteration() -> None:
     found = plan(_history(*_every()), Need(prefix=True), rates=FREE)
     one = _one(found)

@@ -12,7 +12,7 @@ from rearview.errors import UsageError
 from rearview.plan import scans
 from rearview.plan.cost import Seconds
 from rearview.plan.scans import Plan, Stretch
-from rearview.plan.timeline import OTHER, Boundary
+from rearview.plan.timeline import OTHER, Boundary, History
 from rearview.replay import answering, asking, preparing
 from rearview.replay.proof.compare import Comparison
 from rearview.replay.proof.verdicts import Evidence, judge
@@ -120,7 +120,7 @@ def test_what_counts_along_is_right_in_one_run_from_the_start_alone() -> None:
 )
 def test_a_rung_on_which_nothing_is_put_back_is_the_start_itself(put_back: int, other: bool, rungs: list[str]) -> None:
     def prepared(rung: str) -> Any:
-        history = SimpleNamespace(boundaries=[Boundary("b", OTHER, 0, 0)] if other else [])
+        history = History(boundaries=(Boundary("b", OTHER, 0, 0),) if other else ())
         return SimpleNamespace(plan=Plan(rung, (Stretch(put_back=put_back if rung != "start" else 0),)), history=history, climb=prepared)
 
     seen, one = [], preparing.Prepared.next_rung(prepared("resume"))

@@ -402,6 +402,23 @@ def test_iterators_go_on_where_they_were() -> None:
         assert {name: list(itertools.islice(iterator, 6)) for name, iterator in back.items() if name != "data"} == want
 
 
+def test_a_group_that_was_begun_does_not_come_again() -> None:
+    def tens(values: range) -> Any:
+        return itertools.groupby(iter(values), key=lambda n: n // 10)
+
+    begun, within, between, fresh = (tens(range(40)) for _ in range(4))
+    next(next(begun)[1])  # the group itself is forgotten
+    _, group = next(within)
+    next(group)
+    next(between)
+    o = {"begun": begun, "within": within, "group": group, "between": between, "fresh": fresh}
+    kept = taken(o=o)
+    for live in ({}, {"o": o}):
+        back = plan(kept.tree, roots(**live), kept).apply()["given", "o"]
+        assert list(back["group"]) == list(range(1, 10))
+        assert [[key for key, _ in back[name]] for name in ("begun", "within", "between", "fresh")] == [[1, 2, 3]] * 3 + [[0, 1, 2, 3]]
+
+
 def test_a_class_made_inside_a_function_is_found_at_the_live_objects() -> None:
     class Local:
         def __init__(self, n: int) -> None:

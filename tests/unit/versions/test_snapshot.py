@@ -144,12 +144,21 @@ def test_modes_and_links(store: Store, tmp_path: Path) -> None:
     (store.project / "out.sh").symlink_to("/etc/passwd")
     taken = take(store)
     assert taken.modes == {"absolute.sh": 0o120000, "near.sh": 0o120000, "run.sh": 0o100755}
-    assert read.source(store, taken.version, "absolute.sh") == b"run.sh"
+    assert read.source(store, taken.version, "absolute.sh") == b"#!/bin/sh\n"
+    assert read.links(store, taken.version) == {"absolute.sh": "run.sh", "near.sh": "run.sh"}
     assert "out.sh" not in taken.files
     to = tmp_path / "copy"
     read.export(store, taken.version, None, to)
-    assert (to / "near.sh").readlink() == Path("run.sh")
+    assert (to / "near.sh").readlink() == (to / "absolute.sh").readlink() == Path("run.sh")
     assert os.access(to / "run.sh", os.X_OK)
+
+
+def test_links_that_lead_to_no_file_of_the_version(store: Store) -> None:
+    for name, to in {"a.py": "b.py", "b.py": "a.py", "c.py": "gone.py"}.items():
+        (store.project / name).symlink_to(to)
+    taken = take(store)
+    assert read.links(store, taken.version) == {}
+    assert {path: read.source(store, taken.version, path) for path in taken.files if path == "c.py"} in ({}, {"c.py": b"gone.py"})
 
 
 def test_extra_files_go_in_as_they_are_but_no_secrets_and_no_impossible_paths(store: Store) -> None:

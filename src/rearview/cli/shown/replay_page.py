@@ -154,6 +154,8 @@ def starts_in_words(prepared: Prepared) -> str:
 
 def _state(prepared: Prepared, state: Boundary) -> str:
     place = paths.shown(path_of(prepared.history.blocks[state.block], state.iteration))
+    if "/" in state.name:
+        place += f" of run {state.name.partition('/')[0]}"
     if state.part == INSIDE:
         return f"{place}/{state.loop}#{state.step}"
     return f"{place} (end of its nested loop)" if state.part == BLOCK else place

@@ -53,6 +53,11 @@ class Reach:
         """Loops that had ended and of which a state is not enough: they are run again, and nothing in them is recorded again."""
         self._began = time.perf_counter()
 
+    @property
+    def is_new_run(self) -> bool:
+        """The edited code goes on, as a run of its own: its arguments were not recorded before."""
+        return self._shake.is_new_run
+
     # -- the guard of loops -----------------------------------------------------------------------------------------------
 
     def iterator(self, loop: LoopIterator, source: Any) -> Iterator[Any]:

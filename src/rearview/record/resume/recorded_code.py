@@ -56,6 +56,12 @@ def differences(store: Store, version: VersionId, project: Path) -> list[str]:
     return [path for path, blob in read.files(store, version).items() if _differs(_place(project, path), blob)]
 
 
+def _with_links(store: Store, version: VersionId, paths: list[str]) -> list[str]:
+    """The same, and the links to them: a module may be imported by the name of a link."""
+    led = read.links(store, version) if paths else {}
+    return list(dict.fromkeys([*paths, *(link for link, file in led.items() if file in paths)]))
+
+
 def _differs(file: str | None, blob: str) -> bool:
     if file is None:
         return False
@@ -152,7 +158,7 @@ class RecordedCode(MetaPathFinder):
         """The folders that they are in or below, each with a slash at its end."""
         self.others: list[str] = []
         """Files of the version that differ and are no Python: they are left as they are."""
-        for path in differences(store, version, project) if rewriting is None else self.blobs:
+        for path in _with_links(store, version, differences(store, version, project)) if rewriting is None else self.blobs:
             if path.endswith(".py") and _place(project, path) is not None:
                 self.files[_real(str(_place(project, path)))] = read.source(store, version, path)
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rearview.errors import Damaged
@@ -43,6 +44,8 @@ def read(store: Store, run: RunId, status: str, damaged: list[str] | None = None
     unplaced = drawn.unplaced(groups)
     boundaries = [one for group in groups for one in _boundaries(store, group, numbers, left.get((group.attempt, group.number)), unplaced)]
     boundaries += [one for group in groups if found.alone and (one := _inside(store, run, group, numbers, found)) is not None]
+    origin = _origin(store, found, numbers)
+    boundaries += origin
     first = mains[0].wall if mains else None
     end = found.end_wall or found.last_wall
     return History(
@@ -55,6 +58,8 @@ def read(store: Store, run: RunId, status: str, damaged: list[str] | None = None
         measured=bool(mains) and all(one.times for one in mains),
         memory_bytes=_memory(found, groups),
         threads=_threads(found.environment),
+        went_on=f"a state of run {found.went_on[0]}" if found.went_on is not None else "",
+        since=(origin[0].block, origin[0].iteration + (origin[0].part == ITERATION)) if origin else (0, 0),
     )
 
 
@@ -155,6 +160,21 @@ def _is_first(manifest: Manifest) -> bool:
         return False
     name, occurrence, *_ = manifest.path[-1]
     return not occurrence and bool(manifest.loops[depth].get("entered") == {str(name): 1})
+
+
+def _origin(store: Store, found: Told, numbers: Mapping[Key, int]) -> list[Boundary]:
+    """The state of another run that this one went on from, named with that run; none if it did not, or it is gone."""
+    if found.went_on is None:
+        return []
+    run, name = RunId(found.went_on[0]), found.went_on[1]
+    groups = manifests.grouped(store, run, [])
+    unplaced = drawn.unplaced(groups)
+    for group in groups:
+        if str(group.members[0].name) == name:
+            inside = _inside(store, run, group, numbers, found)
+            theirs = [inside] if inside is not None else _boundaries(store, group, numbers, _pending(group), unplaced)
+            return [replace(one, name=f"{run}/{one.name}") for one in theirs if one.part != OTHER]
+    return []
 
 
 def _inside(store: Store, run: RunId, group: Checkpoint, numbers: Mapping[Key, int], found: Told) -> Boundary | None:

@@ -16,6 +16,7 @@ from rearview.model import MAIN_PROCESS
 from rearview.replay.journals.logged import SUPERVISOR
 from rearview.store import frames
 from rearview.store.journal import parts_of
+from rearview.store.manifests import SUFFIX
 
 Key = tuple[tuple[str, int, int], ...]
 """A block, whichever attempt ran it: from the outermost loop inwards (name, occurrence, iteration of the loop around it)."""
@@ -62,6 +63,8 @@ class Told:
     memory_bytes: int | None = None
     resumed: dict[int, str | None] = field(default_factory=dict)
     """Attempt -> the manifest that it went on from; None: from the beginning."""
+    went_on: tuple[str, str] | None = None
+    """Of a run that other code went on with: the run that it went on from, and the manifest of that."""
     alone: bool = True
     """No other process has logged anything."""
     cells: list[list[float]] = field(default_factory=list)
@@ -169,7 +172,11 @@ def _take_fact(found: Told, fact: Mapping[str, Any]) -> None:
         found.memory_bytes = int(fact["peak_bytes"])
     elif kind == "resumed" and isinstance(fact.get("attempt"), int):
         checkpoint = fact.get("checkpoint")
-        found.resumed[int(fact["attempt"])] = checkpoint.get(MAIN_PROCESS) if isinstance(checkpoint, dict) else None
+        name = checkpoint.get(MAIN_PROCESS) if isinstance(checkpoint, dict) else None
+        if fact["attempt"] == 0:  # a run of its own
+            found.went_on = (str(fact.get("run")), str(name).removesuffix(SUFFIX)) if name else None
+        else:
+            found.resumed[int(fact["attempt"])] = name
     elif kind == "restored" and isinstance(fact.get("seconds"), (int, float)):
         found.restored.append((str(fact.get("manifest")), float(fact["seconds"])))
 

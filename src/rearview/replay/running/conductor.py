@@ -258,7 +258,7 @@ class _Conducting:
         start = piece.stretch.start
         if start is None or piece.seen.iterations:
             return frozenset()
-        name = manifests.ManifestName.parse(self._task.run, start.name + manifests.SUFFIX)
+        name = manifests.named(self._task.run, start.name)
         assert name is not None
         try:
             one = manifests.read(self._task.store, name)

@@ -33,7 +33,7 @@ from rearview.replay.worker.comparing import Comparing, KeptBoundaries, Place, s
 from rearview.state.put import unkept
 from rearview.store import atomic, layout, manifests, runs
 from rearview.store.layout import Store
-from rearview.store.manifests import Manifest, ManifestName
+from rearview.store.manifests import Manifest
 
 
 class ReplayRecorder(Recorder):
@@ -80,7 +80,9 @@ class ReplayRecorder(Recorder):
         keeping: Keeping = comparing  # what loops ask of it
         self.keeping = keeping
         if unit.start is not None:
-            shake = Handshake(self.origin.root, unit.run, 1, {str(self.process): unit.start}, laid_out.folder, laid_out.files)
+            start = read_manifest(self.origin, unit.run, unit.start).name
+            attempt = 1 if start.run == unit.run else 0  # the program went on from another's state, as a run of its own
+            shake = Handshake(self.origin.root, start.run, attempt, {str(self.process): str(start)}, laid_out.folder, laid_out.files)
             reaching.begin(self, shake, exactly=unit.start.endswith(boundaries.INSIDE))
             self._files = self.reach.manifest.files if self.reach is not None else None
         for sentence in laid_out.lost:
@@ -211,8 +213,8 @@ def _manifests(store: Store, unit: Unit, process: str) -> tuple[list[Manifest], 
 
 
 def read_manifest(store: Store, run: RunId, text: str) -> Manifest:
-    """A manifest of a run by the text of its name."""
-    name = ManifestName.parse(run, text + manifests.SUFFIX)
+    """A manifest of a run by the text of its name; one of another run is named with that."""
+    name = manifests.named(run, text)
     if name is None:
         raise CheckpointError(f"{text!r} is not the name of a checkpoint of run {run}")
     return manifests.read(store, name)

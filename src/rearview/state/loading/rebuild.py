@@ -238,6 +238,8 @@ class _Rebuilding:
         holdings.put_back(samplers(self.loader), self.position["samplers"][1], self.stop)
 
     def place(self, iterator: Any) -> Any:
+        if not self.note.samplers:  # the order was not drawn again: nothing of it is left
+            self.note.samplers = {**holdings.take(samplers(self.loader), self.stop), **self.position["samplers"][0]}
         setattr(iterator, NOTE, self.note)
         iterator._index_sampler = self.loader._index_sampler
         iterator._base_seed = self.position["base_seed"]

@@ -12,6 +12,7 @@ import copyreg
 import functools
 import gc
 import io
+import itertools
 import sys
 import threading
 import types
@@ -189,6 +190,22 @@ def take_reduced(walk: Walk, value: Any) -> Node:
     return ("reduce", walk.slots(parts))
 
 
+def _take_groups(walk: Walk, value: Any) -> Node:
+    """Groups of neighbours. One that was begun and not taken to its end says nothing of its key when it is copied: it would come again."""
+    answer, held = reduced(value), gc.get_referents(value)
+    if len(answer) > 2 or len(held) < 3:  # between two groups, or before the first
+        return take_reduced(walk, value)
+    return ("reduce", walk.slots((type(value), begun_group, (*answer[1], held[2]), None, None, None, None)))
+
+
+def begun_group(values: Any, key: Any, of: Any) -> Any:
+    """Groups of neighbours of which one was begun, the one of that key. For states that are put back."""
+    groups: Any = itertools.groupby(values, key)
+    groups.__setstate__((of, None, of))
+    next(itertools._grouper(groups, of))  # type: ignore[attr-defined]  # what was taken last is taken
+    return groups
+
+
 def _module_of(value: Any, name: str) -> str:
     module = getattr(value, "__module__", None) or type(value).__module__
     if found(module, name) is not value:
@@ -281,7 +298,7 @@ def takers() -> dict[type, Taker]:
     others = {kind: _kept_live(why) for kind, why in _BUILT_IN.items()}
     known: dict[type, Taker] = {
         types.ModuleType: take_module, types.MappingProxyType: _take_proxy, _csv.Writer: _take_csv_writer,
-        contextvars.ContextVar: _take_context_variable, type(functools.cmp_to_key(max)): _take_key,
+        contextvars.ContextVar: _take_context_variable, itertools.groupby: _take_groups, type(functools.cmp_to_key(max)): _take_key,
     }  # fmt: skip
     return {**known, **locks, **others}
 

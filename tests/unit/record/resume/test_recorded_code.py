@@ -163,6 +163,13 @@ def test_a_project_reached_through_a_link(store: Store, record: Callable[..., Re
     assert (module.x, module.__file__) == ("recorded", str(tmp_path / "link" / "model_h.py"))
 
 
+def test_a_module_that_is_a_link(store: Store, record: Callable[..., RecordedCode]) -> None:
+    (store.project / "link_h.py").symlink_to("real_h.py")
+    code = record({"real_h.py": "x = 'recorded'"}, lambda: write(store, {"real_h.py": "x = 'edited'"}))
+    assert code.script(str(store.project / "link_h.py")) == b"x = 'recorded'"
+    assert [importlib.import_module(name).x for name in ("link_h", "real_h")] == ["recorded", "recorded"]
+
+
 def test_tracebacks_show_the_recorded_lines(store: Store, record: Callable[..., RecordedCode]) -> None:
     text = "def f():\n    raise ValueError  # as recorded\n"
     record({"fails_i.py": text}, lambda: write(store, {"fails_i.py": "def f():\n    pass  # edited\n\n\n\n\n"}))
