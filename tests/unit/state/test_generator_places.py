@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import itertools
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,6 +24,39 @@ def numbers() -> Iterator[float]:
         k, sign = k + 5, -sign
 
 
+class Squares:
+    """Has nothing but `__getitem__`."""
+
+    def __getitem__(self, at: int) -> int:
+        if at >= 40:
+            raise IndexError
+        return at * at
+
+
+class Falling:
+    """An iterator of the program's own."""
+
+    def __init__(self) -> None:
+        self.left = 40
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        self.left -= 1
+        return self.left
+
+
+def over(make: Callable[[], Any]) -> Callable[[], Iterator[Any]]:
+    """Generators in the middle of a `for` statement over it."""
+
+    def given() -> Iterator[Any]:
+        for one in make():  # noqa: UP028 (the statement is what this is about)
+            yield one
+
+    return given
+
+
 class Bytes:
     """The buffers of a capture as they were."""
 
@@ -35,7 +70,24 @@ class Bytes:
         dest[:] = self._kept[index]
 
 
-@pytest.mark.parametrize("make", [numbers, lambda: itertools.cycle([0.1, 0.2, 0.3]), lambda: itertools.count(10)])
+told = pytest.mark.skipif(sys.version_info >= (3, 14), reason="itertools do not tell what they are made of")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        numbers,
+        lambda: itertools.cycle([0.1, 0.2, 0.3]),
+        lambda: itertools.count(10),
+        over(Squares),
+        over(Falling),
+        lambda: (one + 1 for one in Squares()),  # type: ignore[attr-defined]
+        pytest.param(over(lambda: itertools.cycle([1, 5, 7, 11])), marks=told),
+        pytest.param(over(lambda: itertools.product(range(5), range(6))), marks=told),
+        pytest.param(over(lambda: itertools.permutations(range(4))), marks=told),
+        pytest.param(over(lambda: enumerate(itertools.accumulate(range(40)))), marks=told),
+    ],
+)
 @pytest.mark.parametrize("taken", [0, 1, 5, 6, 10, 15, 17])
 def test_goes_on_where_it_was(make: Callable[[], Any], taken: int) -> None:
     key = ("global", "m", "g")
@@ -49,6 +101,40 @@ def test_goes_on_where_it_was(make: Callable[[], Any], taken: int) -> None:
     restored: Any = restore.plan(state, {key: make()}, kept, adapters=[iterators]).apply()[key]
     assert [next(restored) for _ in range(7)] == expected
     assert iterators.inexact == []
+
+
+class Drawing(Falling):
+    """What it holds does not tell how far it is."""
+
+    def __init__(self) -> None:
+        self.source = iter(map(str, range(40)).__next__, "40")
+
+    def __next__(self) -> Any:
+        return next(self.source)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (over(lambda: io.StringIO("1\n2\n3\n4\n5\n")), "StringIO"),
+        (over(lambda: itertools.pairwise(range(40))), "pairwise"),
+        (over(lambda: zip(range(40), iter(map(int, range(40)).__next__, 40), strict=True)), "zip"),
+        (over(Drawing), "Drawing"),
+    ],
+)
+def test_what_does_not_tell_how_far_it_is_is_named(make: Callable[[], Any], kind: str) -> None:
+    key = ("global", "m", "g")
+    live = make()
+    taking = Iterators()
+    capture({key: live}, adapters=[taking])
+    assert taking.inexact == [], "it has not begun"
+    next(live), next(live)
+    captured = capture({key: live}, adapters=[taking])
+    (sentence,) = taking.inexact
+    assert sentence.startswith("the generator") and f"runs over a {kind}, which does not tell how far it is" in sentence
+    putting = Iterators()
+    restore.plan(captured.tree, {key: make()}, Bytes(captured), adapters=[putting]).apply()
+    assert sentence in putting.inexact
 
 
 def test_a_generator_expression_that_cannot_be_made_again_says_so_when_it_is_drawn_from() -> None:

@@ -30,7 +30,7 @@ def describe_iterator(iterator: Any) -> Described | None:
     shape = generators.describe(iterator)
     if shape is None:
         return None
-    described: Described = {"kind": "generator", "shape": shape, "inexact": shape["inexact"]}
+    described: Described = {"kind": "generator", "shape": shape, "inexact": [*shape["inexact"], *generators.untold(shape)]}
     if not shape["finished"]:
         described |= _made_of(iterator)
     return described

@@ -17,7 +17,7 @@ from types import FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from rearview.state import frames
-from rearview.state.iterating import simple
+from rearview.state.iterating import parts, simple
 from rearview.state.iterating.liveness import alive
 from rearview.state.iterating.variables import IN_PLACE, Variables, classify, hidden, write
 
@@ -49,7 +49,9 @@ def describe(generator: Generator) -> Shape | None:
     if frame is None:
         return shape
     found = _variables(generator)
-    inner = [_described(iterator) for iterator in inside(generator)]
+    running = inside(generator)
+    inner = [_described(iterator) for iterator in running]
+    untold = [type(iterator).__qualname__ for iterator, part in zip(running, inner, strict=True) if part is None]
     shape |= {
         "lasti": frame.f_lasti,
         "fresh": _is_fresh(generator),
@@ -58,9 +60,18 @@ def describe(generator: Generator) -> Shape | None:
         "digests": found.digests,
         "open": found.open,
         "inner": inner,
+        "untold": untold,
     }
     shape["inexact"] = [sentence for part in inner if part is not None for sentence in part.get("inexact", ())]
     return shape
+
+
+def untold(shape: Shape) -> list[str]:
+    """What is to be said of a generator of which nobody knows how many items were taken from it: what it runs over does not tell it."""
+    if shape["kind"] != "generator" or shape["finished"] or shape["fresh"]:
+        return []
+    here = [f"the generator {shape['code']} runs over a {kind}, which does not tell how far it is" for kind in shape.get("untold", ())]
+    return [*here, *(sentence for part in shape["inner"] if part is not None for sentence in untold(part))]
 
 
 def _is_fresh(generator: Generator) -> bool:
@@ -70,7 +81,7 @@ def _is_fresh(generator: Generator) -> bool:
 def _described(iterator: object) -> Shape | None:
     from rearview.state.iterating.layers import describe as describe_layer
 
-    return describe_layer(iterator)
+    return describe_layer(iterator) or parts.describe(iterator, _described)
 
 
 def inside(generator: Generator) -> list[Any]:
@@ -127,6 +138,8 @@ def restore(generator: Generator, shape: Shape, again: Again, variables: Mapping
         taken = _step_in(generator, shape, again.said, variables) if known else 0
         if taken is not None:
             _advance(generator, shape, again, taken)
+    if again.steps is None:
+        again.said += untold(shape)
     now = describe(generator)
     differ = ["where it is"] if now is None else _differences(now, shape)
     if differ:

@@ -104,7 +104,14 @@ def _describe_around(iterator: Any, kind: str) -> Shape | None:
         shape["args"] = list(args[1:])
         shape["state"] = state[0] if state else None
     shape["inexact"] = [sentence for part in parts if part is not None for sentence in part.get("inexact", ())]
+    if kind not in _ONE_TO_ONE:
+        shape["inexact"] += _untold(parts)
     return shape
+
+
+def _untold(parts: list[Shape | None]) -> list[str]:
+    """Of layers below that give more items, or fewer, than the one above them."""
+    return [sentence for part in parts if part is not None for sentence in generators.untold(part)]
 
 
 def _restore_around(live: Any, shape: Shape, again: Again) -> Any:
@@ -146,6 +153,7 @@ def _describe_chain(iterator: Any) -> Shape | None:
     if row is None or any(part is None for part in parts):
         return None
     said = [sentence for part in parts if part is not None for sentence in part.get("inexact", ())]
+    said += _untold(parts)
     return {"kind": "chain", "at": row["at"], "of": parts, "inexact": said}
 
 

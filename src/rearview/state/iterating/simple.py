@@ -17,9 +17,10 @@ from typing import Any
 Shape = dict[str, Any]
 
 _INDEXED = frozenset(
-    "list_iterator tuple_iterator str_iterator str_ascii_iterator bytes_iterator bytearray_iterator list_reverseiterator reversed".split()
+    "list_iterator tuple_iterator str_iterator str_ascii_iterator bytes_iterator bytearray_iterator list_reverseiterator reversed "
+    "iterator".split()
 )
-"""Types with one index into a sequence, which can be set."""
+"""Types with one index into a sequence, which can be set. The last one is over anything that only has `__getitem__`: arrays, datasets."""
 _COUNTED = frozenset(
     "dict_keyiterator dict_valueiterator dict_itemiterator dict_reversekeyiterator dict_reversevalueiterator dict_reverseitemiterator "
     "set_iterator _deque_iterator odict_iterator".split()
@@ -55,7 +56,7 @@ def restore(live: Any, shape: Shape, said: list[str]) -> Any:
     if kind == "repeat" and type(live) is itertools.repeat:
         return live if operator.length_hint(live, -1) == shape["left"] else itertools.repeat(reduced(live)[1][0], shape["left"])
     if kind == "index" and name in _INDEXED:
-        end = -1 if "reverse" in name else sys.maxsize
+        end = -1 if "reverse" in name else sys.maxsize - 1  # at the very last one, some say that there are too many
         live.__setstate__(end if shape["at"] is None else shape["at"])
         return live
     if kind == "range" and name in RANGES:
