@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from rearview.propagate.loops import Loops
+from rearview.propagate.loops import Chain, Loops
 from rearview.propagate.match import Matching
 from rearview.propagate.spots import Anchor, Spot
-from rearview.propagate.tree import Node
+from rearview.propagate.tree import File, Node
 
 _SAME = 0.9
 _RENAMED = 0.97
@@ -29,7 +29,7 @@ _ONE_STATEMENT = 2
 
 def reasons(matching: Matching, spot: Spot, group: list[Node]) -> list[str]:
     """What is doubtful about a place."""
-    found = list(_mistakable(matching, group[0]))
+    found = [*_mistakable(matching, group[0]), *_more_loops(matching, spot)]
     if _marked(matching, spot, group):
         return found
     if not spot.block:
@@ -57,6 +57,26 @@ def _marked(matching: Matching, spot: Spot, group: list[Node]) -> bool:
         return False
     near = [one for one in (spot.before, spot.after) if one is not None and one.near]
     return any(_the_same(one, loops, old_loops) for one in near) and not any(one.alike < _SAME for one in near)
+
+
+def _more_loops(matching: Matching, spot: Spot) -> Iterator[str]:
+    """The loops around a place that the other version has more of, under the same names: the statement may belong into each of them."""
+    for owner in [spot.owner, *spot.owner.above()]:
+        name, chain = Loops(matching.old).name(owner), Loops(matching.old).chain(owner)
+        if name is None:
+            continue
+        there = _count(matching.old, chain)
+        if there == 1:
+            continue
+        matching.new.need_all()
+        if there > _count(matching.new, chain):
+            yield f"there are {there} loops `{name}` there, and it is in one of them"
+
+
+def _count(file: File, chain: Chain) -> int:
+    """How many loops of a file are in loops of these names, the last of which is their own."""
+    loops = Loops(file)
+    return sum(loops.name(one) == chain[-1] and loops.chain(one) == chain for one in file.nodes)
 
 
 def _the_same(anchor: Anchor, loops: Loops, old_loops: Loops) -> bool:

@@ -294,3 +294,17 @@ def test_what_reads_nothing_is_not_certain_at_the_edge_of_its_block() -> None:
     between = asked(inner, without(inner))
     assert isinstance(between, Placed)
     assert between.certain
+
+
+def test_in_one_of_several_loops_of_one_name_it_is_not_certain() -> None:
+    loop = "    for epoch in rv.loop('epoch', range(3)):\n        total += step(epoch)\n        rv.log('n', total)\n        show(total)\n"
+    head = "import rearview as rv\n\n\ndef train(total):\n"
+    new, twice = head + loop, head + loop + loop.replace("3", "5")
+    for old, certain in ((new, True), (twice, False)):
+        found = asked(new, without(old))
+        assert isinstance(found, Placed), found
+        assert found.certain == certain
+    assert "there are 2 loops `epoch` there" in str(found.why)
+    again = asked(twice, without(twice))
+    assert isinstance(again, Placed)
+    assert again.certain
