@@ -207,7 +207,8 @@ class Spots:
         spot.edge = spot.edge or (not following and not spot.block and spot.high == len(spot.siblings) and spot.owner.kind == "With")
         if second > _TOO_CLOSE * most:
             other = self._in_block(*ranked[1][0], preceding, following)
-            return Nowhere(f"two places are about equally good, lines {spot.line} and {other.line}", (spot, other))
+            lines = f"lines {spot.line} and {other.line}" if spot.line != other.line else f"both at line {spot.line}"
+            return Nowhere(f"two places are about equally good, {lines}", (spot, other))
         return self._looked_at(spot, preceding, following, alone=inner is not None)
 
     def _looked_at(self, spot: Spot, preceding: list[Node], following: list[Node], *, alone: bool) -> Spot | Nowhere:
