@@ -37,6 +37,8 @@ class Captured:
     """What it brings back otherwise than the program had it."""
     pickled: list[str]
     """What is put back by its own code for being pickled."""
+    mapped: frozenset[str]
+    """Files that the program can write through memory, which leaves no trace."""
     places: Places
     buffer_nodes: list[int]
 
@@ -85,6 +87,7 @@ def capture(
         walk.missing,
         walk.unlike,
         _outermost(walk),
+        frozenset(walk.mapped),
         walk.places,
         [number for number in walk.buffer_nodes.values() if walk.nodes[number][0] == "buffer"],
     )

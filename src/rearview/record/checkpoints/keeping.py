@@ -192,7 +192,7 @@ class Keeping:
         iterators = positions.Iterators()
         captured = capture(roots, adapters=[iterators], hooks=self._hooks, texts=self._texts)
         boundary.inexact.extend(iterators.inexact)
-        marks, metrics = self.outputs.at_boundary(), self._thinning.metrics()
+        marks, metrics = self.outputs.at_boundary(captured.mapped), self._thinning.metrics()
         manifest = self._manifest(boundary, captured)
         job = self.materializer.take(
             manifest, captured, began, second=second, period=period, files=lambda keep: self.outputs.note(marks, keep)

@@ -26,6 +26,8 @@ TINY_BYTES = 64 << 10
 """A file up to this size is kept with its content however much was kept before, and read on the training thread."""
 TAIL_BYTES = 4096
 """So many bytes before a noted length tell whether a longer file still begins as it did."""
+NOT_KNOWN = 0
+"""When a file was written last, for one that is written through memory."""
 _KEPT_BYTES = 64 << 20
 _READ_AT_BOUNDARY = 256 << 10
 _FILES_AT_BOUNDARY = 32
@@ -77,15 +79,15 @@ class Outputs:
 
     # -- on the training thread --------------------------------------------------------------------------------------
 
-    def at_boundary(self) -> list[Mark]:
-        """Each output file as it is now, what the program has written to it so far included."""
+    def at_boundary(self, mapped: Iterable[str] = ()) -> list[Mark]:
+        """Each output file as it is now, what the program has written to it so far included. `mapped`: those it writes through memory."""
         try:
             with firsts.unseen():
-                return self._at_boundary()
+                return self._at_boundary(frozenset(map(handles.real, mapped)))
         except (OSError, ValueError, RuntimeError):
             return [mark for mark in self._marks.values() if mark is not None]
 
-    def _at_boundary(self) -> list[Mark]:
+    def _at_boundary(self, mapped: frozenset[str]) -> list[Mark]:
         written.watch_torch()
         since, self._seen = self._seen, written.now()
         inside = (self._project, os.path.join(os.getcwd(), ""))
@@ -93,6 +95,7 @@ class Outputs:
         for path in paths:
             if path not in self._marks and self._counts(path, inside):  # above all, not our own journal
                 self._by_real_name[handles.real(path)] = path
+        in_memory = {self._by_real_name[real] for real in mapped & self._by_real_name.keys()}
         open_now = handles.descriptors_of(self._by_real_name)
         self._flush(open_now)
         bytes_left, files_left = _READ_AT_BOUNDARY, _FILES_AT_BOUNDARY
@@ -100,6 +103,9 @@ class Outputs:
         below = tuple(os.path.join(path, "") for path in gone)
         for path in paths:
             known = written.files.get(path)
+            if known is not None and path in in_memory:
+                self._marks[path] = self._mark_in_memory(path, known)
+                continue
             touched = known is not None and (known.serial >= since or path in gone or path.startswith(below))
             if known is None or (path in self._marks and not touched and path not in open_now and path not in self._open_before):
                 continue
@@ -111,6 +117,13 @@ class Outputs:
             self._marks[path] = mark
         self._open_before = frozenset(open_now)
         return [mark for path, mark in self._marks.items() if mark is not None and path in written.files]
+
+    def _mark_in_memory(self, path: str, known: written.Written) -> Mark | None:
+        """A file that is written through memory: neither its time nor its end tells whether it was. A small one is read now."""
+        mark = self._mark(path, known, None)
+        if mark is None:
+            return None
+        return replace(mark, mtime_ns=NOT_KNOWN, data=_read(path, mark.length) if mark.length <= SMALL_BYTES else None)
 
     def _is_news(self, mark: Mark) -> bool:
         before = self._marks.get(mark.path)
@@ -153,7 +166,8 @@ class Outputs:
         with firsts.unseen():
             for mark in marks:
                 before = self._noted.get(mark.path)
-                if before is not None and replace(before[0], data=None, position=None) == replace(mark, data=None, position=None):
+                timed = mark.mtime_ns != NOT_KNOWN
+                if timed and before is not None and replace(before[0], data=None, position=None) == replace(mark, data=None, position=None):
                     row = [*before[1][:6], mark.position, mark.before_loop]
                 else:
                     row = self._row(mark, before, keep)
@@ -164,7 +178,10 @@ class Outputs:
     def _row(self, mark: Mark, before: tuple[Mark, Row] | None, keep: Callable[[bytes], str]) -> Row:
         key = tail = None
         try:
-            tail = tail_digest(mark.path, mark.length) if mark.data is None else digest(mark.data[-TAIL_BYTES:])
+            if mark.data is not None:
+                tail = digest(mark.data[-TAIL_BYTES:])
+            elif mark.mtime_ns != NOT_KNOWN:
+                tail = tail_digest(mark.path, mark.length)
             if self._is_worth_it(mark, before):
                 data = mark.data if mark.data is not None else _read(mark.path, mark.length)
                 if data is not None:
@@ -177,6 +194,8 @@ class Outputs:
 
     def _is_worth_it(self, mark: Mark, before: tuple[Mark, Row] | None) -> bool:
         """Whether to keep the content. A larger file that has only grown still has what it had: its length is enough."""
+        if mark.mtime_ns == NOT_KNOWN:
+            return mark.data is not None
         if mark.length <= TINY_BYTES:
             return True
         if mark.length > SMALL_BYTES or self._kept_bytes > _KEPT_BYTES:

@@ -107,6 +107,7 @@ def _take_memmap(walk: Walk, value: Any, mapped: Any) -> Node:
     if mapped.mode != "r":
         where = walk.where(walk.at)
         walk.missing.append(Missing(where, type_name(value), "a memory-mapped file that can be written: the file itself is not kept"))
+        walk.mapped.add(str(mapped.filename))
     place = address_of(value) - address_of(mapped) + mapped.offset
     parts = (str(mapped.filename), mapped.mode, value.dtype, tuple(value.shape), tuple(value.strides), place, bool(value.flags.writeable))
     kind = NONE if type(value) is _numpy().ndarray else walk.slot(type(value))

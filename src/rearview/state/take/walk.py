@@ -89,6 +89,8 @@ class Walk:
         self.unlike: list[Missing] = []
         """What comes back otherwise than the program had it: a question about it is not answered from this state."""
         self.pickled: list[int] = []
+        self.mapped: set[str] = set()
+        """Files that are written through memory."""
         self.hooked: list[tuple[int, Any]] | None = None
         """What has hooks, where somebody wants to know."""
         self.omit = omit

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import mmap
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +35,9 @@ def store(tmp_path: Path) -> Store:
     return layout.create(tmp_path / layout.FOLDER)
 
 
-def rows(followed: outputs.Outputs, store: Store) -> dict[str, list[Any]]:
+def rows(followed: outputs.Outputs, store: Store, mapped: Sequence[str] = ()) -> dict[str, list[Any]]:
     """The files of a checkpoint taken now, as a manifest has them."""
-    noted = followed.note(followed.at_boundary(), lambda data: objects.put(store, data))
+    noted = followed.note(followed.at_boundary(mapped), lambda data: objects.put(store, data))
     return {row[0]: row for row in json.loads(json.dumps(noted))}
 
 
@@ -317,6 +319,25 @@ def test_an_equal_end_does_not_prove_a_large_file_that_was_written_anew(store: S
         file.write(end)
     assert path.stat().st_size == size and noted["best.bin"][3] is None
     assert survey(store, noted)["best.bin"].what == aside.LOST
+
+
+@pytest.mark.parametrize(("size", "what"), [(4096, aside.PUT_BACK), (outputs.SMALL_BYTES, aside.PUT_BACK), (4 << 20, aside.LOST)])
+def test_what_is_written_through_memory_is_never_taken_for_unchanged(store: Store, size: int, what: str) -> None:
+    path, followed = store.project / "buffer.bin", follow(store)
+    path.write_bytes(bytes(size))
+    facts = path.stat()
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), size) as memory:
+        file.close()
+        memory[7] = 1
+        rows(followed, store, [str(path)])
+        memory[7] = 2
+        noted = rows(followed, store, [str(path)])
+        memory[7] = 3
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))  # as a system may that has not written it to the disk
+    plans = survey(store, noted)
+    assert plans["buffer.bin"].what == what
+    resume(store, plans)
+    assert path.read_bytes()[7] == (2 if what == aside.PUT_BACK else 3)
 
 
 def test_a_large_file_that_grew_is_cut_by_its_tail(store: Store) -> None:
