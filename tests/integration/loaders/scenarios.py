@@ -72,6 +72,35 @@ class Numbers(IterableDataset[Any]):
             yield torch.tensor([number, random.random()])
 
 
+class Counting(IterableDataset[Any]):
+    """A stream that is its own iterator and goes on in the next epoch."""
+
+    def __init__(self) -> None:
+        self.at = 0
+        self.rng = random.Random(8)
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        return self
+
+    def __next__(self) -> torch.Tensor:
+        self.at += 1
+        if self.at % LENGTH == 0:
+            raise StopIteration
+        return torch.tensor([self.at, self.rng.random()])
+
+
+class Buffered(Counting):
+    """A stream that is shuffled through a buffer of tensors, by a generator of its own, and counts."""
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        buffer: list[torch.Tensor] = []
+        for number in range(LENGTH):
+            self.at += 1
+            buffer.append(torch.tensor([number, self.at]))
+            if len(buffer) > 4:
+                yield buffer.pop(self.rng.randrange(len(buffer)))
+
+
 class NumpySampler:
     """Draws the whole order when it is asked for an iterator, not at the first step."""
 
@@ -160,6 +189,8 @@ class Scenario:
         if isinstance(self.loader.dataset, OwnGenerator):
             kept["dataset"] = [self.loader.dataset.calls, self.loader.dataset.rng.bit_generator.state]
             kept["dataset"].append(list(self.loader.dataset.random.getstate()[1]))
+        if isinstance(self.loader.dataset, Counting):
+            kept["stream"] = [self.loader.dataset.at, list(self.loader.dataset.rng.getstate()[1])]
         return kept
 
     def set_state(self, kept: Any) -> None:
@@ -179,6 +210,9 @@ class Scenario:
             dataset.calls = kept["dataset"][0]
             dataset.rng.bit_generator.state = kept["dataset"][1]
             dataset.random.setstate((3, tuple(kept["dataset"][2]), None))
+        if "stream" in kept:
+            self.loader.dataset.at = kept["stream"][0]
+            self.loader.dataset.rng.setstate((3, tuple(kept["stream"][1]), None))
 
     def close(self) -> None:
         del self.loader
@@ -261,6 +295,8 @@ for kind in ("0", "2", "2p"):
         f"bar_{kind}": lambda some=some: Barred(Drawing, **some),
         f"twice_{kind}": lambda some=some: Generated(Drawing, **some),
         f"stream_{kind}": lambda some=some: Scenario(Numbers, shuffle=None, **some),
+        f"counting_{kind}": lambda some=some: Scenario(Counting, shuffle=None, **some),
+        f"buffered_{kind}": lambda some=some: Scenario(Buffered, shuffle=None, **some),
     }
 SCENARIOS |= {
     "spawn": lambda: Few(Drawing, num_workers=1, multiprocessing_context="spawn", persistent_workers=True),

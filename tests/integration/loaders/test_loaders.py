@@ -18,7 +18,7 @@ TRACKER = "resource_tracker"
 KINDS = ("0", "2", "2p")
 GROUPS = {
     "orders": ("plain", "draws", "generator", "numpy", "shuffling", "weighted", "batches", "single"),
-    "ways": ("init", "own", "broken", "enumerate", "zip", "bar", "twice", "stream"),
+    "ways": ("init", "own", "broken", "enumerate", "zip", "bar", "twice", "stream", "counting", "buffered"),
 }
 
 pytestmark = pytest.mark.torch

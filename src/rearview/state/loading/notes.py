@@ -24,6 +24,8 @@ Position = dict[str, Any]
 
 NOTE = "_rearview_note"
 """Attribute of an iterator that is watched."""
+_READER_BYTES = 1 << 18
+"""Of a list or an array that a dataset holds: larger ones are its data."""
 
 
 class Note:
@@ -41,7 +43,7 @@ class Note:
         """Made anew, as against an epoch that persistent workers begin again: the two draw differently."""
         self.samplers: Values = {}
         self.dataset: Values = {}
-        """What the main process's dataset held when the workers were started."""
+        """What the main process's dataset held when the workers were started; of a stream that is read here: when its epoch began."""
         self.workers: list[tuple[streams.Streams, Values]] = [({}, {}) for _ in range(loader.num_workers)]
         """Each worker after its last batch that was yielded (or thrown away by a new epoch); empty for a worker as it starts."""
         self.began: list[tuple[streams.Streams, Values]] = []
@@ -70,6 +72,8 @@ class Note:
         self.samplers = holdings.take(samplers(loader), stop=(loader.dataset,))
         if created and loader.num_workers:
             self.dataset = holdings.glance(loader.dataset)
+        elif loader._dataset_kind and not loader.num_workers:
+            self.dataset = of_reader(loader)
         self.streams = streams.take()
 
     def arrived(self, moved: Moved) -> None:
@@ -92,6 +96,11 @@ def _reference(loader: Any) -> Callable[[], Any]:
 def samplers(loader: Any) -> dict[str, Any]:
     """What draws the order of an epoch."""
     return {"sampler": loader._index_sampler, "generator": loader.generator}
+
+
+def of_reader(loader: Any) -> Values:
+    """What reading a dataset as a stream may change in it."""
+    return holdings.take(loader.dataset, most=_READER_BYTES)
 
 
 def of(iterator: object) -> Note | None:
@@ -133,6 +142,8 @@ def position(iterator: Any, note: Note) -> Position:
         if iterable:
             reader = iterator._dataset_fetcher.dataset_iter
             taken["reader"] = generators.describe(reader) if generators.is_generator(reader) and note.drawn else None
+            if loader is not None:
+                taken["dataset"] = holdings.changes(note.dataset, of_reader(loader))[0]
             # to be compared when the same items have been read again
             taken["after"] = {name: digest(state) for name, state in streams.take().items()}
     return taken

@@ -16,7 +16,7 @@ from typing import Any
 from rearview.state import streams
 from rearview.state.iterating import generators
 from rearview.state.loading import holdings, watched
-from rearview.state.loading.notes import NOTE, Note, Position, of, samplers
+from rearview.state.loading.notes import NOTE, Note, Position, of, of_reader, samplers
 from rearview.state.loading.plain import digest, storable
 from rearview.state.loading.standin import StandIn, carrying
 from rearview.state.loading.worker import Start
@@ -85,6 +85,17 @@ class _Rebuilding:
         return self.place(iterator)
 
     def single_again(self, live: Any) -> Any:
+        """The dataset is the program's own, restored by now: what reading changes in it is as it was when the epoch began, and then again
+        as it is."""
+        held, before = of_reader(self.loader), self.position.get("dataset", {})
+        holdings.put_back(self.loader.dataset, before)
+        try:
+            return self.read_again(live)
+        finally:
+            holdings.put_back(self.loader.dataset, held)
+            self.note.dataset = {**held, **before}
+
+    def read_again(self, live: Any) -> Any:
         """Step into the reader where it was, if it tells all of that; else read from the beginning what was read."""
         reader = self.position.get("reader")
         if reader is not None and generators.can_step_in(reader):
