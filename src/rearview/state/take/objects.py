@@ -192,7 +192,7 @@ def take_reduced(walk: Walk, value: Any) -> Node:
 
 def _take_groups(walk: Walk, value: Any) -> Node:
     """Groups of neighbours. One that was begun and not taken to its end says nothing of its key when it is copied: it would come again."""
-    answer, held = reduced(value), gc.get_referents(value)
+    answer, held = reduced(value), [one for one in gc.get_referents(value) if one is not type(value)]  # which it refers to from 3.12 on
     if len(answer) > 2 or len(held) < 3:  # between two groups, or before the first
         return take_reduced(walk, value)
     return ("reduce", walk.slots((type(value), begun_group, (*answer[1], held[2]), None, None, None, None)))
@@ -241,7 +241,7 @@ def keyed(compare: Any, *held: Any) -> Any:
 
 def _take_key(walk: Walk, value: Any) -> Node:
     """A key made of a comparison: what it refers to is its class, the comparison, and the value if it is the key of one."""
-    _, compare, *held = gc.get_referents(value)
+    compare, *held = (one for one in gc.get_referents(value) if one is not type(value))
     return ("reduce", walk.slots((None, keyed, (compare, *held), None, None, None, None)))
 
 
