@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rearview.state import loaders, streams
-from rearview.state.iterating import generators, layers, simple
+from rearview.state.iterating import generators, layers, parts, simple
 from rearview.state.iterating.adapter import Iterators, describe_iterator, restore_iterator
 from rearview.state.iterating.bars import Ready, bar_iterator, is_bar, within
 from rearview.state.iterating.layers import Again
@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 _SIMPLE = (range, list, tuple, str, bytes, bytearray, dict, set, frozenset)
+_ITERATORS = ("builtins", "itertools")
 _LARGEST = 200_000
 """Items of a list, or bytes of an array, that are copied when a loop begins."""
 
@@ -69,7 +70,7 @@ def born_as(iterable: Any, position: Position) -> Birth | None:
 def _root(iterable: Any) -> Any:
     if is_bar(iterable):  # what it shows, and when it last did, is no state
         return _root(within(iterable))
-    return generators.variables_of(iterable) if generators.is_generator(iterable) else iterable
+    return parts.behind(iterable, generators.holds) if type(iterable).__module__ in _ITERATORS else iterable
 
 
 def adapters(elsewhere: Iterable[object] = ()) -> list[Iterators]:

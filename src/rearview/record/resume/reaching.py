@@ -256,9 +256,11 @@ class Reach:
         items: Iterator[Any] = iter(())
         birth = None
         if not is_over:
+            known = list(position.get("inexact", ()))
             items = positions.put_back(source, self._fitted(source, position))
             birth = positions.born_as(source, position)
-            self._refuse_inexact(position.get("inexact", ()))
+            self._refuse_inexact(known)
+            self._say_inexact([sentence for sentence in position.get("inexact", ()) if sentence not in known])
             self._say_inexact(around.settle(loop, beside) if beside else ())
         loop.go_to(iteration + 1, items)
         within.follow(loop, node, source, items, birth)

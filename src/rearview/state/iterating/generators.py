@@ -98,6 +98,11 @@ def variables_of(generator: Generator) -> dict[str, Any]:
     return {} if generator.gi_frame is None or generator.gi_running else frames.variables(generator.gi_frame)
 
 
+def holds(generator: Generator) -> dict[str, Any]:
+    """What a suspended generator holds: its variables, and the iterators that it runs over."""
+    return {**variables_of(generator), "": tuple(inside(generator))}
+
+
 def function_of(generator: Generator) -> FunctionType | None:
     """The function that made a generator."""
     held = gc.get_referents(generator)

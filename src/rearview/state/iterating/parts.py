@@ -25,12 +25,43 @@ _BY_PARTS = (
 )  # fmt: skip
 _SCALARS = (int, float, str, bytes, bool, complex, type(None))
 _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
+_DEEPEST = 12
 _MOST_ITEMS = 1000
 """Of a container: of a longer one only the length."""
 
 
 class _Untold(Exception):
     pass
+
+
+def behind(iterator: Any, of_generator: Callable[[Any], Any]) -> Any:
+    """What an iterator runs over and calls, down to what is no iterator: whose values an advance may change.
+
+    `of_generator`: what a generator holds. An iterator of the program's own class stands for its attributes. The same for an iterator that
+    was just made and for one that was advanced: of a chain, what it is in the middle of is left out.
+    """
+    seen: set[int] = set()
+
+    def below(value: Any, depth: int = 0) -> Any:
+        kind = type(value)
+        if kind in (tuple, list) and len(value) <= _MOST_ITEMS and (kind is tuple or any(hasattr(type(one), "__next__") for one in value)):
+            return [below(one, depth + 1) for one in value]
+        if not hasattr(kind, "__next__"):
+            return value
+        if id(value) in seen or depth > _DEEPEST:
+            return None
+        seen.add(id(value))
+        if kind is types.GeneratorType:
+            return {name: below(one, depth + 1) for name, one in of_generator(value).items()}
+        if kind not in _BY_PARTS and kind.__module__ != "builtins":
+            return own_dict(value)
+        try:
+            _, *made = simple.reduced(value)
+        except TypeError:
+            return None
+        return below(made[1][0] if kind is itertools.chain and len(made) > 1 else tuple(made), depth + 1)
+
+    return below(iterator)
 
 
 def describe(iterator: Any, below: Describe) -> Shape | None:

@@ -6,9 +6,11 @@ Set in place where the type allows it. Knows what each type tells of itself, fro
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import operator
 import sys
+import types
 import warnings
 from collections import deque
 from collections.abc import Iterator
@@ -27,6 +29,7 @@ _COUNTED = frozenset(
 )
 """Types that tell only how many items are left."""
 RANGES = ("range_iterator", "longrange_iterator")
+_CALLING = "callable_iterator"
 
 
 def describe(iterator: Any) -> Shape | None:
@@ -40,12 +43,26 @@ def describe(iterator: Any) -> Shape | None:
     if kind.__module__ not in ("builtins", "collections", "_collections"):
         return None
     if name in _INDEXED:
-        reduced = iterator.__reduce__()
-        return {"kind": "index", "at": reduced[2] if len(reduced) > 2 else None}
+        _, _, *at = iterator.__reduce__()
+        return {"kind": "index", "at": at[0] if at else None}
     if name in RANGES:
         rest = _rest(iterator)
         return {"kind": "range", "rest": [rest.start, rest.stop, rest.step]}
-    return {"kind": "left", "left": operator.length_hint(iterator)} if name in _COUNTED else None
+    if name in _COUNTED:
+        return {"kind": "left", "left": operator.length_hint(iterator)}
+    return _called(reduced(iterator)[1]) if name == _CALLING else None
+
+
+def _called(args: tuple[Any, ...]) -> Shape | None:
+    """`iter(function, sentinel)`: how far that is only the function knows, which is restored by itself, unless it hides that in C."""
+    if len(args) < 2:
+        return {"kind": "ended"}
+    function: Any = args[0]
+    while isinstance(function, functools.partial):
+        function = function.func
+    owner = type(getattr(function, "__self__", None))
+    known = isinstance(function, (types.FunctionType, types.MethodType)) or owner in (list, dict, set, deque) or owner.__module__ == "_io"
+    return {"kind": "called"} if known else None
 
 
 def restore(live: Any, shape: Shape, said: list[str]) -> Any:
@@ -53,6 +70,8 @@ def restore(live: Any, shape: Shape, said: list[str]) -> Any:
     kind, name = shape["kind"], type(live).__name__
     if kind in ("count", "ended"):
         return itertools.count(*shape["args"]) if kind == "count" else iter(())
+    if kind == "called" and name == _CALLING:
+        return live
     if kind == "repeat" and type(live) is itertools.repeat:
         return live if operator.length_hint(live, -1) == shape["left"] else itertools.repeat(reduced(live)[1][0], shape["left"])
     if kind == "index" and name in _INDEXED:
