@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from rearview.state import loaders
 from rearview.state.iterating import simple
 from rearview.state.take.attributes import own_dict
 
@@ -44,11 +45,13 @@ def behind(iterator: Any, of_generator: Callable[[Any], Any]) -> Any:
 
     def below(value: Any, depth: int = 0) -> Any:
         kind = type(value)
+        if kind in _SCALARS and depth > 1:  # how far an iterator is: told otherwise. The variables of a generator are its own
+            return None
         if kind in (tuple, list) and len(value) <= _MOST_ITEMS and (kind is tuple or any(hasattr(type(one), "__next__") for one in value)):
             return [below(one, depth + 1) for one in value]
         if not hasattr(kind, "__next__"):
             return value
-        if id(value) in seen or depth > _DEEPEST:
+        if id(value) in seen or depth > _DEEPEST or loaders.is_iterator(value):  # those of loaders know by themselves what they change
             return None
         seen.add(id(value))
         if kind is types.GeneratorType:
