@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rearview.state import loaders, streams
-from rearview.state.iterating import generators, layers, parts, simple
+from rearview.state.iterating import behind, generators, layers, simple
 from rearview.state.iterating.adapter import Iterators, describe_iterator, restore_iterator
 from rearview.state.iterating.bars import Ready, bar_iterator, is_bar, within
 from rearview.state.iterating.layers import Again
@@ -70,7 +70,7 @@ def born_as(iterable: Any, position: Position) -> Birth | None:
 def _root(iterable: Any) -> Any:
     if is_bar(iterable):  # what it shows, and when it last did, is no state
         return _root(within(iterable))
-    return parts.behind(iterable, generators.holds) if type(iterable).__module__ in _ITERATORS else iterable
+    return behind.of(iterable, generators.holds) if type(iterable).__module__ in _ITERATORS else iterable
 
 
 def adapters(elsewhere: Iterable[object] = ()) -> list[Iterators]:
