@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 
 from rearview.instrument.scopes import bound_by, parameters
+from rearview.propagate.heads import head_of
 from rearview.propagate.spots import Anchor, Spot
 from rearview.propagate.telling import tells
-from rearview.propagate.tree import File, Node, head_of
+from rearview.propagate.tree import File, Node
 
 
 def choose(spot: Spot, group: list[Node], reads: set[str]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from rearview.propagate.tree import head_of
+from rearview.propagate.heads import head_of
 
 _NAMED: dict[type[ast.AST], tuple[str, ...]] = {ast.Call: ("keywords",), ast.Dict: ("keys", "values")}
 """The fields that hold parts with names."""

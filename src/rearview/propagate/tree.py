@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rearview.instrument.calls import Calls, calls_of, first_line, last_line, parse, tree_of
 from rearview.instrument.place_at import lines_of
+from rearview.propagate.heads import count_words, handles_of, head_of
 from rearview.propagate.hidden import Hidden, LeftOut
 from rearview.propagate.lazily import lazily
 
@@ -149,7 +150,7 @@ class Node:
         """What its own text mentions: names, attributes, constants, keywords."""
         found: Counter[str] = Counter()
         for head in head_of(self.syntax):
-            _words(head, found)
+            count_words(head, found)
         return found
 
     @lazily
@@ -160,7 +161,7 @@ class Node:
     @lazily
     def handles(self) -> frozenset[str]:
         """What it is about: the names that it binds, the functions it calls first."""
-        return frozenset(_handles(self.syntax))
+        return frozenset(handles_of(self.syntax))
 
     @lazily
     def bag(self) -> frozenset[int]:
@@ -335,71 +336,3 @@ class File:
         while at >= 0 and self.lines[at].lstrip().startswith("#"):
             at -= 1
         return at < 0 or not self.lines[at].strip()
-
-
-def head_of(node: ast.AST) -> list[ast.AST]:
-    """What of a statement is its own: all of a simple one, the rest around the blocks of others."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return [ast.Constant(node.name), node.args, *node.decorator_list]
-    if isinstance(node, ast.ClassDef):
-        return [ast.Constant(node.name), *node.bases, *node.keywords, *node.decorator_list]
-    if isinstance(node, ast.If | ast.While):
-        return [node.test]
-    if isinstance(node, ast.For | ast.AsyncFor):
-        return [node.target, node.iter]
-    if isinstance(node, ast.With | ast.AsyncWith):
-        return [part for one in node.items for part in (one.context_expr, one.optional_vars) if part]
-    if isinstance(node, ast.Match):
-        return [node.subject]
-    if isinstance(node, ast.match_case):
-        return [node.pattern, *([node.guard] if node.guard else [])]
-    if isinstance(node, ast.ExceptHandler):
-        return [*([node.type] if node.type else []), *([ast.Constant(node.name)] if node.name else [])]
-    if isinstance(node, ast.Try | ast.TryStar | ast.Module):
-        return []
-    return [node]
-
-
-def _words(node: ast.AST, found: Counter[str]) -> None:
-    pending = [node]
-    while pending:
-        one = pending.pop()
-        if isinstance(one, ast.Name):
-            found[one.id] += 1
-        elif isinstance(one, ast.Attribute):
-            found["." + one.attr] += 1
-            pending.append(one.value)
-        elif isinstance(one, ast.Constant):
-            found[repr(one.value)[:80]] += 1
-        else:
-            if isinstance(one, ast.arg):
-                found[one.arg] += 1
-            elif isinstance(one, ast.keyword):
-                found[f"{one.arg}="] += 1
-            elif isinstance(one, ast.alias):
-                found[one.name] += 1
-            elif isinstance(one, ast.operator | ast.cmpop | ast.unaryop | ast.boolop):
-                found[type(one).__name__] += 1
-            pending.extend(ast.iter_child_nodes(one))
-
-
-def _handles(node: ast.AST) -> Iterator[str]:
-    targets: list[ast.expr] = []
-    value: ast.AST | None = None
-    if isinstance(node, ast.Assign):
-        targets, value = node.targets, node.value
-    elif isinstance(node, ast.AnnAssign | ast.AugAssign):
-        targets, value = [node.target], node.value
-    elif isinstance(node, ast.For | ast.AsyncFor):
-        targets, value = [node.target], node.iter
-    elif isinstance(node, ast.Expr | ast.Return):
-        value = node.value
-    for target in targets:
-        for one in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
-            yield "=" + ast.unparse(one)
-    while isinstance(value, ast.Await | ast.Subscript):
-        value = value.value
-    if isinstance(value, ast.Call):
-        yield "()" + (value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "?"))
-    elif isinstance(value, ast.Name):
-        yield value.id
