@@ -129,13 +129,13 @@ def _restore_around(live: Any, shape: Shape, again: Again) -> Any:
     if kind == "islice":
         made: Any = itertools.islice(new[0], *shape["args"])
         if shape["state"] is not None:
-            made.__setstate__(shape["state"])
+            simple.set_state(made, shape["state"])
         return made
     if same:
         return live
     made = function(args[0], *new) if kind in ("map", "filter") else function(*new)
     if state:
-        made.__setstate__(state[0])
+        simple.set_state(made, state[0])
     return made
 
 
@@ -171,7 +171,7 @@ def _restore_chain(live: Any, shape: Shape, again: Again) -> Any:
         active = [iter(next(source))]
     below = again.below(one_to_one=False)
     new = [restore(part, recorded, below) for part, recorded in zip(active, shape["of"], strict=True)]
-    live.__setstate__((source, *new))
+    simple.set_state(live, (source, *new))
     return live
 
 

@@ -122,6 +122,13 @@ def reduced(iterator: Any) -> tuple[Any, ...]:
         return iterator.__reduce__()  # type: ignore[no-any-return]
 
 
+def set_state(iterator: Any, state: Any) -> None:
+    """Put an iterator of `itertools` to where one was."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        iterator.__setstate__(state)
+
+
 def _count_args(iterator: Any) -> tuple[Any, ...]:
     try:
         return reduced(iterator)[1]  # type: ignore[no-any-return]
