@@ -142,6 +142,13 @@ class Known:
         found = self._where.get(digest)
         return None if found is None else Place(*found)
 
+    def pack_of(self, digest: bytes) -> str | None:
+        """The pack that a chunk is in, as far as is known in memory."""
+        if not self._looked:
+            self.refresh()
+        found = self._where.get(digest)
+        return None if found is None else found[0]
+
     def hold(self, pack: str) -> bool:
         """Refresh a pack that a new checkpoint relies on, and look whether it is still what it was. False: it went.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rearview.store.direct import PAGE, up
 from rearview.store.packs.index import Entry
@@ -18,8 +19,7 @@ STRAIGHT_BYTES = 64 << 10
 """Shorter stretches are copied: that costs less than a write of their own and the rest of a page."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A new chunk and the memory it is in."""
 
     digest: bytes

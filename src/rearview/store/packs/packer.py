@@ -61,16 +61,18 @@ class Packer:
         """Hash a buffer in chunks; those the store does not have are remembered. The memory must stay as it is until `finish`."""
         self._take_lease()
         flat = view if view.ndim == 1 and view.format == "B" else view.cast("B")
+        if 0 < flat.nbytes <= CHUNK_BYTES:  # most buffers of most programs
+            return (self._add(flat, constant, 0),)
         address = direct.address_of(flat)
-        names = []
-        for start in range(0, flat.nbytes, CHUNK_BYTES):
-            self._go_on()
-            part = flat[start : start + CHUNK_BYTES]
-            name = digest(part)
-            names.append(name)
-            if not self._has(name):
-                self._pieces[constant][name] = Piece(name, part, address + start if address else 0)
-        return tuple(names)
+        starts = range(0, flat.nbytes, CHUNK_BYTES)
+        return tuple(self._add(flat[start : start + CHUNK_BYTES], constant, address + start if address else 0) for start in starts)
+
+    def _add(self, part: memoryview, constant: bool, address: int) -> bytes:
+        self._go_on()
+        name = digest(part)
+        if not self._has(name):
+            self._pieces[constant][name] = Piece(name, part, address or direct.address_of(part))
+        return name
 
     def missing(self, names: Iterable[bytes]) -> list[bytes]:
         """Of chunks that an earlier checkpoint has: those that are not there any more. The others are held as if added."""
@@ -85,14 +87,13 @@ class Packer:
         if name in self._pieces[False] or name in self._pieces[True]:
             return True
         for _ in range(_TRIES):
-            place = self.known.place(name)
-            if place is None:
+            pack = self.known.pack_of(name)
+            if pack is None:
                 return False
-            if place.pack not in self._held:
-                if self.known.hold(place.pack):
-                    self._held[place.pack] = True
-                continue  # gone, or thinned: look where it is now
-            return True
+            if pack in self._held:
+                return True
+            if self.known.hold(pack):  # else gone, or thinned: look where it is now
+                self._held[pack] = True
         return False
 
     def finish(self) -> Written:
