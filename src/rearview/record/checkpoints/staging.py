@@ -115,9 +115,10 @@ def _reserve(size_bytes: int) -> mmap.mmap:
         memory = mmap.mmap(-1, _GROWTH * size, flags=private | getattr(mmap, "MAP_NORESERVE", 0))
     except (OSError, ValueError, OverflowError):
         memory = mmap.mmap(-1, size, flags=private)
-    if hasattr(mmap, "MADV_DONTFORK"):
-        with contextlib.suppress(OSError):
-            memory.madvise(mmap.MADV_DONTFORK)
+    for advice in ("MADV_DONTFORK", "MADV_HUGEPAGE"):  # of large pages, a direct write has a hundredth as many to hold on to
+        if hasattr(mmap, advice):
+            with contextlib.suppress(OSError):
+                memory.madvise(getattr(mmap, advice))
     return memory
 
 
