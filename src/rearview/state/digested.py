@@ -97,7 +97,9 @@ def _others(before: Sequence[Node], nodes: Sequence[Node]) -> tuple[set[int], in
 
 
 def _is_equal(nodes: Sequence[Node], before: Sequence[Node]) -> bool:
-    """Whether nothing in a stretch of nodes is another: by C code, which finds most of a state equal."""
+    """Whether nothing in a stretch of nodes is another: by C code, which finds most of a state equal, and what was taken over the same."""
+    if all(map(operator.is_, nodes, before)):
+        return True
     if nodes != before:
         return False
     kinds = set(map(_KIND, nodes))

@@ -66,6 +66,10 @@ _MAGIC = b"rvstate\x01"
 _VERSION = 1
 _HEAD = struct.Struct("<II")
 _LITTLE = sys.byteorder == "little"
+_STRETCH = 256
+"""Nodes that are packed at once."""
+_MOST_KEPT = 200_000
+"""Nodes of a tree whose bytes are kept: some 10 MB."""
 
 
 @dataclass(slots=True)
@@ -85,7 +89,11 @@ class Tree:
 
 def kinds_of(tree: Tree) -> bytes:
     """The kind of each node, as its number in `KINDS`."""
-    return bytes(map(_NUMBER.__getitem__, map(_KIND, tree.nodes)))
+    return _kinds_of(tree.nodes)
+
+
+def _kinds_of(nodes: Sequence[Node]) -> bytes:
+    return bytes(map(_NUMBER.__getitem__, map(_KIND, nodes)))
 
 
 def marked(kinds: bytes, wanted: Iterable[str]) -> bytes:
@@ -112,47 +120,65 @@ def is_atom(kind: str) -> bool:
 # To bytes: one section for each type of value, each one packed by C code
 
 
-def encode(tree: Tree) -> bytes:
-    """The bytes of a tree."""
-    sections = _Sections(tree)
+def encode(tree: Tree, before: Encoded | None = None) -> bytes:
+    """The bytes of a tree. `before`: the tree before, of which this is the newest from now on; what both have need not be packed again."""
+    width = "H" if len(tree.nodes) <= 0xFFFF else "I"
+    stretches = [_sections(tree.nodes, width)] if before is None else before.sections(tree.nodes, width)
+    parts = [*map(b"".join, zip(*stretches, strict=True)), _packed("Q", tree.buffers)]
     head = json.dumps(
         {
             "version": _VERSION,
             "kinds": KINDS,
-            "width": sections.width,
+            "width": width,
             "roots": [[list(key), number] for key, number in tree.roots.items()],
-            "sections": [len(part) for part in sections.parts],
+            "sections": [len(part) for part in parts],
         },
         separators=(",", ":"),
     ).encode()
-    return b"".join((_MAGIC, _HEAD.pack(len(head), len(tree.nodes)), head, *sections.parts))
+    return b"".join((_MAGIC, _HEAD.pack(len(head), len(tree.nodes)), head, *parts))
 
 
-class _Sections:
-    """The parts of an encoded tree, in the order `decode` takes them up again."""
+def _sections(nodes: Sequence[Node], width: str) -> tuple[bytes, ...]:
+    """The parts of an encoded tree, in the order `decode` takes them up again. Those of several stretches of nodes are joined."""
+    kinds, payloads = _kinds_of(nodes), list(map(_PAYLOAD, nodes))
 
-    def __init__(self, tree: Tree) -> None:
-        kinds, payloads = kinds_of(tree), list(map(_PAYLOAD, tree.nodes))
+    def of(*wanted: str) -> list[Any]:
+        return list(itertools.compress(payloads, marked(kinds, wanted)))
 
-        def of(*wanted: str) -> list[Any]:
-            return list(itertools.compress(payloads, marked(kinds, wanted)))
+    lists = of(*COMPOSITES)
+    texts = [str.encode(text, "utf-8", "surrogatepass") for text in of("str")]
+    big = [number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True) for number in of("bigint")]
+    blobs = of("bytes", "small")
+    return (
+        kinds,
+        _packed("I", list(map(len, lists))),  # of a list, an array is made twice as fast
+        _packed(width, list(itertools.chain.from_iterable(lists))),
+        _packed("q", of("int")),
+        _packed("d", of("float")),
+        _packed("d", itertools.chain.from_iterable((number.real, number.imag) for number in of("complex"))),
+        _packed("I", of("buffer")),
+        *(part for group in (texts, big, blobs) for part in (_packed("Q", map(len, group)), b"".join(group))),
+    )
 
-        lists = of(*COMPOSITES)
-        texts = [str.encode(text, "utf-8", "surrogatepass") for text in of("str")]
-        big = [number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True) for number in of("bigint")]
-        blobs = of("bytes", "small")
-        self.width = "H" if len(tree.nodes) <= 0xFFFF else "I"
-        self.parts = [
-            kinds,
-            _packed("I", list(map(len, lists))),  # of a list, an array is made twice as fast
-            _packed(self.width, list(itertools.chain.from_iterable(lists))),
-            _packed("q", of("int")),
-            _packed("d", of("float")),
-            _packed("d", itertools.chain.from_iterable((number.real, number.imag) for number in of("complex"))),
-            _packed("I", of("buffer")),
-            *(part for group in (texts, big, blobs) for part in (_packed("Q", map(len, group)), b"".join(group))),
-            _packed("Q", tree.buffers),
-        ]
+
+@dataclass(slots=True)
+class Encoded:
+    """The nodes of a tree and their bytes, stretch by stretch. Bounded: of very many nodes it keeps none."""
+
+    _width: str = ""
+    _stretches: list[tuple[list[Node], tuple[bytes, ...]]] = field(default_factory=list)
+
+    def sections(self, nodes: list[Node], width: str) -> list[tuple[bytes, ...]]:
+        """The sections of each stretch. What is kept is the very nodes: those that only equal others may be something else (0.0, -0.0)."""
+        known = self._stretches if width == self._width else []
+        found: list[tuple[list[Node], tuple[bytes, ...]]] = []
+        for first in range(0, len(nodes), _STRETCH):
+            stretch = nodes[first : first + _STRETCH]
+            before = known[len(found)] if len(found) < len(known) else None
+            same = before is not None and len(before[0]) == len(stretch) and all(map(operator.is_, before[0], stretch))
+            found.append(before if before is not None and same else (stretch, _sections(stretch, width)))
+        self._width, self._stretches = width, found if len(nodes) <= _MOST_KEPT else []
+        return [sections for _, sections in found]
 
 
 def _packed(code: str, numbers: Any) -> bytes:

@@ -104,6 +104,7 @@ class Materializer:
         self._packer: Packer | None = None
         self._before = Before()
         """How the states before were hashed."""
+        self._encoded = trees.Encoded()
         self.said_memory = False
 
     # -- on the training thread ----------------------------------------------------------------------------------------
@@ -261,7 +262,7 @@ class Materializer:
                 spans = visible.ranges(job.captured.tree)
                 entries, names = self._entries(job, packer, visible.of_buffers(job.captured.tree, spans))
                 written = packer.finish()
-                tree = trees.encode(job.captured.tree)
+                tree = trees.encode(job.captured.tree, self._encoded)
                 key = objects.put(self.store, tree, durable=True)
                 files = job.files(lambda data: objects.put(self.store, data, durable=True))
                 roots = described(job, entries, spans, self._before)
