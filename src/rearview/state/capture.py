@@ -14,6 +14,7 @@ from types import FunctionType
 from rearview.state.buffers import LiveBuffer
 from rearview.state.places import Places
 from rearview.state.take import arrays, classes, functions, modules, objects, overlaps, plain, tensors
+from rearview.state.take.again import Again, Taken
 from rearview.state.take.hooks import Hooks
 from rearview.state.take.texts import Texts
 from rearview.state.take.walk import Adapter, Missing, Omit, Uncapturable, Walk
@@ -58,10 +59,12 @@ def capture(
     omit: Omit | None = None,
     hooks: Hooks | None = None,
     texts: Texts | None = None,
+    again: Again | None = None,
 ) -> Captured:
     """Take the state of everything that the roots reach. `omit` leaves out what it says yes to (for tests).
 
-    `hooks` and `texts` know what there was before the loops: hooks that these changed are taken, functions that they made of text named.
+    `again` remembers the state before: what is still so is not walked. `hooks` and `texts` know what there was before the loops: hooks
+    that these changed are taken, functions that they made of text named.
     """
     collecting = gc.isenabled()
     gc.disable()  # thousands of small objects are made: no reason to look through all others
@@ -70,9 +73,14 @@ def capture(
             walk = Walk(FAMILIES, adapters, omit)
             walk.hooked = [] if hooks is not None and hooks.wanted() else None
             objects.take_names(walk)
+            taken = again.take(walk, roots) if again is not None else Taken()
+            made = {key: value for key, value in roots.items() if key[0] == MADE}  # first: others refer to them
+            for key, value in made.items():
+                walk.root(key, value, functions.take_made if type(value) is FunctionType else None)
+            taken.rest(walk)
             for key, value in roots.items():
-                made = key[0] == MADE and type(value) is FunctionType
-                walk.root(key, value, functions.take_made if made else None)
+                if key not in made and key not in taken.keys:
+                    walk.root(key, value)
             overlaps.merge(walk)
             if hooks is not None:
                 hooks.look(walk)

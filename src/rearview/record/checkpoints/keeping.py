@@ -28,6 +28,7 @@ from rearview.record.say import say
 from rearview.state import positions, streams
 from rearview.state.capture import Captured, capture
 from rearview.state.places import root_text
+from rearview.state.take.again import Again
 from rearview.state.take.hooks import Hooks
 from rearview.state.take.texts import Texts
 from rearview.store.manifests import Manifest
@@ -72,7 +73,7 @@ class Keeping:
         self._accounted: dict[str, dict[str, float]] = {}
         """Of each block, what was measured when it was last told."""
         self._told_environment = False
-        self._hooks, self._texts = Hooks(), Texts()
+        self._hooks, self._texts, self._again = Hooks(), Texts(), Again()
         self._timing: Timing | None = None
         self._timed: Node | None = None
         self._blocks = 0
@@ -190,7 +191,7 @@ class Keeping:
             self.number += 1
         roots["stream", "global"] = streams.take()
         iterators = positions.Iterators()
-        captured = capture(roots, adapters=[iterators], hooks=self._hooks, texts=self._texts)
+        captured = capture(roots, adapters=[iterators], hooks=self._hooks, texts=self._texts, again=self._again)
         boundary.inexact.extend(iterators.inexact)
         marks, metrics = self.outputs.at_boundary(captured.mapped), self._thinning.metrics()
         manifest = self._manifest(boundary, captured)

@@ -59,6 +59,14 @@ def take_script(_walk: Walk, _value: Any) -> Node:
     raise Uncapturable("a scripted module: its state is not in Python objects")
 
 
+def kinds() -> tuple[type, ...]:
+    """Models and optimizers."""
+    torch = loaded()
+    if torch is None or not hasattr(torch, "nn") or not hasattr(torch, "optim"):
+        return ()
+    return (torch.nn.Module, torch.optim.Optimizer)
+
+
 def takers() -> dict[type, Taker]:
     """Who takes exactly these types."""
     return {}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import random
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -166,6 +167,15 @@ def untouched(empty: set[Any]) -> bool:
     if compare is None or not 0 < at < 1 << 60:  # bits of an address that is no multiple of sixteen come first
         return _gaps(empty) == 0
     return compare((at << 4) + _FILL, _NOTHING, 8) == 0
+
+
+def all_untouched(several: Sequence[set[Any]]) -> bool:
+    """Whether all of them are empty and have no gaps."""
+    compare, places = _comparing(), list(map(object.__hash__, several))
+    if compare is None or not all(0 < at < 1 << 60 for at in places):
+        return not any(several) and all(map(untouched, several))
+    filled = map(compare, [(at << 4) + _FILL for at in places], itertools.repeat(_NOTHING), itertools.repeat(8))
+    return not any(filled)
 
 
 @functools.cache

@@ -21,6 +21,9 @@ from rearview.store.encoding import type_name
 REQUIRES_GRAD, HISTORY, CONJ, NEG, RETAINS_GRAD, UNKNOWN = 1, 2, 4, 8, 16, 32
 """Flags of a tensor. UNKNOWN: a test left out whether it requires a gradient."""
 
+GRAD_AT = 4
+"""Where the node of a tensor has its gradient."""
+
 _TAKE_ATTRS = take_attrs()
 _attributes = object.__getattribute__
 _COMPUTED = "how it was computed"
@@ -132,6 +135,9 @@ def take_tensor(walk: Walk, tensor: Any) -> Node:
             walk.differs(tensor, _COMPUTED)
     if flags & REQUIRES_GRAD:
         hooks.note(walk, tensor)
+    if grad is not None and walk.plain is not None:
+        walk.grads.append((walk.at, grad))
+        grad = None
     held = NONE if grad is None else walk.slot(grad)
     return ("tensor", (kind, layout(walk, tensor), buffer, walk.slot(flags), held, attributes, walk.slot(tensor.storage_offset())))
 

@@ -102,6 +102,14 @@ class Walk:
         """Whether the memory last asked for was met for the first time."""
         self.at_work: dict[type, bool] = {}
         """Whether objects of a class are threads or processes."""
+        self.plain: Callable[[Any, type, Taker], bool] | None = None
+        """What is walked for the time being; None: everything."""
+        self.deferred: dict[int, None] = {}
+        """Nodes that hold something that is not walked yet."""
+        self.taken: dict[int, tuple[Any, Taker]] = {}
+        """What was walked since then, by number."""
+        self.grads: list[tuple[int, Any]] = []
+        """Gradients that are to be walked, and the nodes of their tensors."""
         self.families = list(families)
         self.adapters = list(adapters)
         self.takers: dict[type, Taker] = {_LeftOut: _take_left_out}
@@ -153,6 +161,9 @@ class Walk:
             node: Node = ("int", value) if _I64_MIN <= value <= _I64_MAX else ("bigint", value)
         elif len(value) <= LONG_TEXT:
             node = ("str", value) if kind is str else ("bytes", value)
+        elif self.plain is not None:
+            self.deferred[self.at] = None
+            return NONE
         else:
             data = value.encode("utf-8", "surrogatepass") if kind is str else value
             node = ("text", (self.slot(kind.__name__), self.blob(data)))
@@ -167,11 +178,25 @@ class Walk:
             nodes.append(empty[0])
             self.parents.append(self.at)
             self.keep.append(value)
+            if self.plain is not None:
+                self.taken[number] = value, self.takers[kind]
             return number
         taker = self.takers.get(kind)
         if taker is None:
             taker = self.takers[kind] = self._decide(kind)
+        if self.plain is not None and not self.plain(value, kind, taker):
+            self.deferred[self.at] = None
+            return NONE
         return self._number(value, taker)
+
+    def only_plain(self, plain: Callable[[Any, type, Taker], bool]) -> None:
+        """From now on walk only what is plain, and no gradients: what holds anything else is to be taken again afterwards."""
+        self.plain = plain
+
+    def everything(self) -> tuple[list[int], dict[int, tuple[Any, Taker]], list[tuple[int, Any]]]:
+        """From now on walk everything. What is to be taken again, all that was walked since, and the gradients that were not."""
+        self.plain = None
+        return list(self.deferred), self.taken, self.grads
 
     def slot_as(self, value: Any, taker: Taker) -> int:
         """Like `slot`, for an object that is not what its type says: an object's `__dict__`."""
@@ -185,6 +210,8 @@ class Walk:
         nodes.append(FIRST[0])
         self.parents.append(self.at)
         self.pending.append((number, value, taker))
+        if self.plain is not None:
+            self.taken[number] = value, taker
         return number
 
     def taken_now(self, value: Any, taker: Taker) -> int:
@@ -197,6 +224,8 @@ class Walk:
         self.keep.append(value)
         nodes.append(FIRST[0])
         self.parents.append(at)
+        if self.plain is not None:
+            self.taken[number] = value, taker
         self.at = number
         nodes[number] = taker(self, value)
         self.at = at
