@@ -141,3 +141,13 @@ def test_elements_that_were_in_each_others_way_are_where_they_were() -> None:
             back, taken = _back(made, set())
             assert not taken.unlike
             assert sets._layout(back) == sets._layout(made)
+
+
+def test_several_sets_are_looked_at_at_once() -> None:
+    empty: list[set[int]] = [set() for _ in range(20)]
+    assert sets.all_untouched(empty)
+    assert sets.all_untouched([])
+    empty[7].add(1)
+    assert not sets.all_untouched(empty)
+    empty[7].discard(1)
+    assert not sets.all_untouched(empty)
