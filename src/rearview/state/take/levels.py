@@ -257,7 +257,7 @@ def _picker(positions: list[int]) -> _Pick:
     return operator.itemgetter(*positions)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1000)
 def _getter(names: tuple[str, ...]) -> _Getter:
     """The values of these names."""
     if len(names) < 2:
