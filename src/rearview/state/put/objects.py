@@ -22,6 +22,8 @@ from rearview.store.encoding import type_name
 if TYPE_CHECKING:
     from rearview.state.restore import Job, Plan
 
+_MADE_BY_PYTHON = 1 << 9
+"""The flag of classes that a `class` statement made."""
 _NAME = 2
 """Module and qualified name."""
 
@@ -173,7 +175,7 @@ class Reduced(Kind):
             return live  # it was made with something that no state holds
         if ended.is_ended(function, args, payload[3] != NONE):
             return ended.at_end(job.named(payload[0]) if payload[0] != NONE else None, function, args)
-        return function(*args)
+        return _raised(function, args) if isinstance(function, type) and issubclass(function, BaseException) else function(*args)
 
     def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         state, items, pairs, setter = (job.made[number] for number in payload[3:])
@@ -185,6 +187,16 @@ class Reduced(Kind):
                 made[key] = value
         if payload[3] != NONE and state is not ABSENT:
             put_state(made, state, setter, job.plan.asked[id(live)][-1] if made is live else ())
+
+
+def _raised(kind: Any, args: Any) -> Any:
+    """An exception with its arguments, past code of the program: that may want others, and have made these of them."""
+    base = kind
+    while base.__flags__ & _MADE_BY_PYTHON:
+        base = base.__base__
+    made = base.__new__(kind, *args)
+    base.__init__(made, *args)
+    return made
 
 
 def _same(first: Any, second: Any) -> bool:
