@@ -22,6 +22,8 @@ from rearview.state.tree import RootKey
 from rearview.store.manifests import Manifest
 
 _POSITION = "position"
+_OURS = (_POSITION, "stream", "item")
+"""Kinds of roots that are no variables."""
 _MOST_SAID = 5
 """So many variables are named; the others are counted."""
 
@@ -64,8 +66,12 @@ def differing_names(kept: Kept, roots: Roots) -> list[str]:
     then, now = State(tree, kept.seen_digests()), State(captured.tree, differing.buffer_digests(captured))
     apart = Apart(then, now, _told_by(manifest))
     others = [key for key in keys if apart.is_other(key)]  # what several lead to belongs to the first: the rest may only share it
-    found = [place for key in others or keys for place in apart.places(key, _called(key, manifest))]
-    return list(dict.fromkeys(found))
+    found: dict[str, None] = {}
+    for key in others or keys:
+        called = _called(key, manifest)
+        places = apart.places(key, called)
+        found.update(dict.fromkeys([called] if places and key[0] in _OURS else places))  # how we write them down is nobody's business
+    return list(found)
 
 
 def _told_by(manifest: Manifest) -> Told:
@@ -73,8 +79,10 @@ def _told_by(manifest: Manifest) -> Told:
     rows = [*manifest.missing, *manifest.unlike]
     places = {where for where, kind, *_ in rows if kind != _POSITION}
     iterators = any(kind == _POSITION for _, kind, *_ in rows)
-    if iterators:
-        places.update(_called((_POSITION, level), manifest) for level in range(len(manifest.path) - _outside(manifest)))
+    for level in range(len(manifest.path) - _outside(manifest)):
+        called = _called((_POSITION, level), manifest)
+        # What an iterable held when its loop began is known again only as far as it had changed by the checkpoint.
+        places.add(called if iterators else f"{called}['values']")
 
     def is_told(path: str, kind: str) -> bool:
         inside = (path == where or path.startswith((f"{where}.", f"{where}[")) for where in places)

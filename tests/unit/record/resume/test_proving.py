@@ -18,7 +18,16 @@ class Kept:
     """Stands for a checkpoint of some variables."""
 
     def __init__(self, missing: tuple[str, str] | None = None, unlike: str | None = None, **variables: Any) -> None:
-        roots = {("local", 0, name): value for name, value in variables.items()}
+        self._take({("local", 0, name): value for name, value in variables.items()}, missing, unlike)
+
+    @classmethod
+    def of(cls, roots: dict[Any, Any]) -> Kept:
+        """A checkpoint of these roots."""
+        kept = cls.__new__(cls)
+        kept._take(roots)
+        return kept
+
+    def _take(self, roots: dict[Any, Any], missing: tuple[str, str] | None = None, unlike: str | None = None) -> None:
         captured = capture({**roots, NOW: streams.take()}, adapters=[positions.Iterators()])
         self.tree = captured.tree
         self.memory = differing.buffer_digests(captured)
@@ -72,6 +81,17 @@ def test_iterators_are_told_by_their_loop() -> None:
     next(now["it"])
     assert len(_said(Kept(**then), **now)) == 1
     assert _said(Kept(missing=("epoch", "position"), **then), **now) == []
+
+
+def test_positions_are_called_by_their_loop_and_what_was_held_when_that_began_is_none_of_it() -> None:
+    def said(**now: Any) -> list[str]:
+        then = {"count": 3, "shape": {"at": 1}, "values": [{}, {}]}
+        kept: Any = Kept.of({("position", 0): then})
+        return proving.sentences(kept, lambda: {("position", 0): {**then, **now}})
+
+    assert said() == said(values=[{"a": 1}, {"a": 2}]) == []
+    (sentence,) = said(shape={"at": 2})
+    assert sentence.startswith("the position of loop 'epoch' is not what checkpoint")
 
 
 def test_names_that_are_new_are_none_of_it() -> None:
