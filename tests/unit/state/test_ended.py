@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import collections
 import itertools
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -52,7 +53,11 @@ WAYS: dict[str, Callable[[], Iterator[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+UNTOLD = ("chain", "islice", "accumulate", "starmap") if sys.version_info >= (3, 14) else ()
+"""Those that do not tell what they are made of."""
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way not in UNTOLD])
 def test_one_that_has_ended_is_put_back_as_one_that_has(way: str) -> None:
     ended = WAYS[way]()
     for _ in ended:
