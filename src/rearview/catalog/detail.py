@@ -103,6 +103,8 @@ class RunDetail:
     attempts: list[Attempt] = field(default_factory=list)
     overlap: Overlap | None = None
     """What several attempts logged in common; None if there is one."""
+    inexact: list[dict[str, Any]] = field(default_factory=list)
+    """{attempt, process, manifest, why}: what a resume could not bring back as it was."""
     cadence: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Block to what its checkpoints cost: M, C, n, k, c, share, eps, every, as the main process last said."""
     checkpoints: KeptStates | None = None
@@ -123,6 +125,10 @@ def detail(store: Store, places: Places, info: RunInfo) -> RunDetail:
         found.overlap = compare(places, info.run, facts)
     for name, fact in facts:
         _take(found, fact)
+        if fact["fact"] == "inexact":
+            found.inexact.append(
+                {"attempt": name.attempt, "process": name.writer, "manifest": fact.get("manifest"), "why": fact.get("why")}
+            )
         if fact["fact"] == "cadence" and name.writer == MAIN_PROCESS:
             found.cadence[str(fact.get("block"))] = {key: value for key, value in fact.items() if key not in ("fact", "block")}
     found.processes = _processes(places, info.run)

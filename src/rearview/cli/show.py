@@ -176,7 +176,7 @@ def _processes(detail: RunDetail, view: screen.Screen) -> list[str]:
 
 def _remarks(detail: RunDetail, view: screen.Screen) -> list[str]:
     """What did not go as one might think: one sentence each."""
-    said = attempts.sentences(detail.overlap, detail.info.status == "finished")
+    said = attempts.sentences(detail.overlap, detail.info.status == "finished") + attempts.inexact(detail.inexact)
     said += [f"{one.get('name')} could not be stored: {one.get('type')}" for one in detail.unstorable]
     if detail.unasked:
         said.append(f"given, but the program never asked for it: {', '.join(detail.unasked)}")

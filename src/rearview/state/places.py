@@ -24,6 +24,15 @@ def root_text(key: RootKey) -> str:
     return ".".join(parts)
 
 
+def shortened(path: str) -> str:
+    """A path with the parts of modules called as programs do.
+
+    >>> shortened("net._modules['fc']._parameters['weight']")
+    'net.fc.weight'
+    """
+    return _MODULE_PARTS.sub(r".\1", path)
+
+
 class Places:
     """Names of the nodes of one tree."""
 
@@ -35,7 +44,7 @@ class Places:
 
     def of(self, number: int) -> str:
         """The path along which a node was met first."""
-        return _MODULE_PARTS.sub(r".\1", self._path(number, 0))
+        return shortened(self._path(number, 0))
 
     def root_of(self, number: int) -> int:
         """The node of the root from which a node was met first."""

@@ -316,6 +316,29 @@ def test_objects_with_their_own_way_of_being_copied() -> None:
     assert put(kept, o=other)["o"].name == "a"
 
 
+class Made:
+    """Copied by a call that gives it attributes, with others put in afterwards."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.more: list[int] = []
+
+    def __reduce__(self) -> Any:
+        return Made, (self.size,), {name: value for name, value in vars(self).items() if name != "size"}
+
+
+def test_attributes_that_the_copying_call_gives_stay_beside_those_of_the_state() -> None:
+    then, same, other = Made(3), Made(3), Made(4)
+    then.more.append(1)
+    kept = taken(it=then)
+    same.since = True  # type: ignore[attr-defined]
+
+    for live in (same, other):
+        made = put(kept, it=live)["it"]
+        assert vars(made) == {"size": 3, "more": [1]}
+        assert (made is live) == (live is same)
+
+
 def test_dict_order_keys_and_types_of_keys() -> None:
     o: dict[Any, Any] = {"b": 1, "a": 2, 1: "int", (1, "x"): "tuple", Level.LOW.name: 3, None: 4, 2.5: 5, Flags.B: 6, int: 7}
     kept = taken(o=o)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import pathlib
+import types
 
 import pytest
 
@@ -66,3 +67,17 @@ def test_a_csv_writer_stays_and_goes_on_with_its_file(tmp_path: pathlib.Path) ->
         rows.fieldnames = ["b"]
         plan(kept.tree, roots(rows=rows), kept).apply()
     assert rows.writer is writer and rows.fieldnames == ["a"]
+
+
+def test_a_file_of_another_name_stays_where_it_is_and_takes_what_is_written(tmp_path: pathlib.Path) -> None:
+    """Names with the time in them are others each time: what holds such a file must not come back without one."""
+    with open(tmp_path / "then", "w") as then, open(tmp_path / "now", "w") as now:
+        then.write("abc")
+        captured = capture(roots(log=types.SimpleNamespace(file=then, rows=3)))
+        now.write("n")
+        live = types.SimpleNamespace(file=now, rows=0)
+
+        made = plan(captured.tree, roots(log=live), Kept(captured)).apply()["given", "log"]
+
+        assert made is live
+        assert (live.file is now, live.rows, now.tell()) == (True, 3, 1)

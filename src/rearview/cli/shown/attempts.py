@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rearview.cli.shown import screen, tables, text
+from rearview.model import MAIN_PROCESS
 
 if TYPE_CHECKING:
     from rearview.catalog.overlap import Attempt, Difference, Overlap
@@ -55,10 +56,22 @@ def sentences(overlap: Overlap | None, finished: bool) -> list[str]:
     return said
 
 
+def inexact(rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """What resumes could not bring back as it was, a sentence each."""
+    return [
+        f"attempt {one.get('attempt')}{who(str(one.get('process')))} may not have gone on exactly as it was: {one.get('why')}"
+        for one in rows
+    ]
+
+
+def who(process: str) -> str:
+    """The process that is meant, if it is not the main one."""
+    return f" (process {process})" if process != MAIN_PROCESS else ""
+
+
 def _difference(one: Difference) -> str:
     where = f" at {one.path}" if one.path else ""
-    who = f" (process {one.process})" if one.process != "0" else ""
-    return f"{one.name}{where}{who} was {_exact(one.before)} and is {_exact(one.after)} in attempt {one.attempt}"
+    return f"{one.name}{where}{who(one.process)} was {_exact(one.before)} and is {_exact(one.after)} in attempt {one.attempt}"
 
 
 def _exact(value: object) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rearview.record import dropped, loops
 from rearview.record.checkpoints.following import PLAIN, Following, Level
 from rearview.record.checkpoints.keeping import Keeping
-from rearview.record.checkpoints.scope import Scope
+from rearview.record.checkpoints.scope import Roots, Scope
 from rearview.record.loops import LoopIterator, Node
 from rearview.record.resume.rehearsal import Rehearsal
 from rearview.record.say import say
@@ -108,6 +108,10 @@ class Checkpointing:
         """The random streams are those that the iteration of the main loop begins with."""
         if self._following is not None:
             self._following.iteration_begins()
+
+    def roots_of(self, part: str) -> Roots:
+        """The roots of the state where the program is: a boundary of that part, come to by a resume."""
+        return {} if self._following is None else self._following.roots_of(part)
 
     def restored(self, seconds: float) -> None:
         """The state of a checkpoint was put back here."""

@@ -189,17 +189,27 @@ class Following:
             boundary = boundaries.of(part, levels[-1].node, len(levels), ending=ending, compute_s=self._running_s(), function=function)
             self._keeping.fed.look()
             boundary.beside.extend(self._keeping.fed.rows)
-            roots = self._scope.roots()
-            for depth, level in enumerate(levels):
-                if part != boundaries.BLOCK or depth < len(levels) - 1:  # a block is at its end
-                    position = level.position()
-                    boundary.inexact.extend(position.get("inexact", ()))
-                    roots["position", depth] = position
+            roots = self._roots(part, levels)
+            for depth in range(len(levels)):
+                boundary.inexact.extend(roots.get(("position", depth), {}).get("inexact", ()))
             if part != boundaries.ITERATION:
                 boundary.beside.extend(self._beside.rows)
-                roots["stream", "iteration"] = self._began_with
-                if type(self.main.source) not in PLAIN:
-                    roots["item", 0] = self.main.item
             return self._keeping.take(boundary, roots, self.period, began=began, second=second)
         finally:
             self._lost_s += time.perf_counter() - began
+
+    def roots_of(self, part: str) -> dict[Any, Any]:
+        """The roots of the state as it is now, if the program is at a boundary of that part."""
+        nested = [self.nested] if part != boundaries.ITERATION and self.nested is not None else []
+        return self._roots(part, [self.main, *nested])
+
+    def _roots(self, part: str, levels: list[Level]) -> dict[Any, Any]:
+        roots: dict[Any, Any] = self._scope.roots()
+        for depth, level in enumerate(levels):
+            if part != boundaries.BLOCK or depth < len(levels) - 1:  # a block is at its end
+                roots["position", depth] = level.position()
+        if part != boundaries.ITERATION:
+            roots["stream", "iteration"] = self._began_with
+            if type(self.main.source) not in PLAIN:
+                roots["item", 0] = self.main.item
+        return roots

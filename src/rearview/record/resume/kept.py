@@ -13,7 +13,7 @@ from rearview.errors import Damaged, NotFound
 from rearview.record import firsts
 from rearview.record.checkpoints import boundaries, staging
 from rearview.record.checkpoints.scope import Beside, Roots, Scope
-from rearview.state import bindings, positions, process, restore, streams
+from rearview.state import bindings, positions, process, restore, streams, visible
 from rearview.state import tree as trees
 from rearview.state.capture import capture
 from rearview.state.look import look
@@ -23,6 +23,7 @@ from rearview.store import manifests, objects
 from rearview.store.layout import Store
 from rearview.store.manifests import Manifest
 from rearview.store.packs import Known, PackReader
+from rearview.store.packs.chunks import digest
 
 NOW, ITERATION = ("stream", "global"), ("stream", "iteration")
 """The random streams at the boundary, and where the iteration of the main loop began."""
@@ -115,8 +116,19 @@ class Kept(Held):
 
     def __init__(self, store: Store, manifest: Manifest, inexact: Callable[[Sequence[str]], None]) -> None:
         self.manifest = manifest
+        self.tree = trees.decode(objects.get(store, manifest.tree))
         reader = PackReader(store, Known(store), [buffer.refs() for buffer in manifest.buffers])
-        super().__init__(trees.decode(objects.get(store, manifest.tree)), reader, inexact)
+        super().__init__(self.tree, reader, inexact)
+
+    def seen_digests(self) -> list[bytes]:
+        """The digest of each buffer, of some only the part that tensors show: with these, the digests of roots come out."""
+        spans = visible.of_buffers(self.tree)
+        return [self._seen(k, spans[k]) if k in spans else bytes.fromhex(buffer.digest) for k, buffer in enumerate(self.manifest.buffers)]
+
+    def _seen(self, index: int, span: visible.Range) -> bytes:
+        memory = memoryview(bytearray(self._reader.size(index)))
+        self._reader.into(index, memory)
+        return digest(memory[slice(*span)])
 
     def position(self, depth: int) -> dict[str, Any]:
         """How far a loop had come; `depth` is its place in the path, where loops around `checkpointing` come first."""

@@ -17,7 +17,7 @@ from rearview.record.checkpoints import boundaries
 from rearview.record.checkpoints.following import PLAIN
 from rearview.record.checkpoints.scope import Roots
 from rearview.record.loops import LoopIterator, Node
-from rearview.record.resume import aside, rehearsal, undoing
+from rearview.record.resume import aside, proving, rehearsal, undoing
 from rearview.record.resume.handshake import Handshake
 from rearview.record.resume.kept import ITERATION, Kept, before, last_of
 from rearview.record.say import say
@@ -36,10 +36,12 @@ if TYPE_CHECKING:
 class Reach:
     """Brings one process of a run to one checkpoint. The guard of the loops outside `checkpointing` until then."""
 
-    def __init__(self, recorder: Recorder, shake: Handshake, manifest: Manifest, *, exactly: bool = False) -> None:
+    def __init__(self, recorder: Recorder, shake: Handshake, manifest: Manifest, *, exactly: bool = False, resumes: bool = True) -> None:
         self._recorder = recorder
         self._exactly = exactly
         """What cannot be brought back exactly is refused, instead of said."""
+        self._resumes = resumes
+        """The run goes on: what was put back is compared with the checkpoint. A replay compares at the boundaries it comes to."""
         self._shake = shake
         self._store = Store(shake.store)
         """The one that has the run; a replay logs into another."""
@@ -119,7 +121,7 @@ class Reach:
             self._kept.restore(live)
             self._kept.put_streams_back()
             self._count(around)
-            self._arrived(None)
+            self._arrived(None, lambda: live)
 
     def _is_gone_through(self, node: Node) -> bool:
         """Whether a loop is inside one that is gone through again."""
@@ -268,7 +270,7 @@ class Reach:
         if self.manifest.part == boundaries.ITERATION:
             within.iteration_begins()
         self._count(node)
-        self._arrived(within)
+        self._arrived(within, lambda: within.roots_of(self.manifest.part))
         if rehearsal.is_needed(self._recorder):
             within.rehearse(node if self._steps_here() else None)
 
@@ -293,6 +295,8 @@ class Reach:
                 continue
             self._said.add(sentence)
             say(f"run {self._recorder.run} may not go on exactly as it was: {sentence}")
+            if self._resumes:
+                self._recorder.fact("inexact", manifest=str(self.manifest.name), why=sentence)
 
     def _count(self, node: Node) -> None:
         """Records and loops are counted on from where they were."""
@@ -304,12 +308,14 @@ class Reach:
             one.entered.clear()
             one.entered.update(kept["entered"])
 
-    def _arrived(self, within: Checkpointing | None) -> None:
+    def _arrived(self, within: Checkpointing | None, roots: Callable[[], Roots]) -> None:
         if self._shake.aside is not None:
             for sentence in aside.bring_back(self._shake.aside, self._shake.files, str(self._recorder.process)):
                 say(sentence)
         seconds = time.perf_counter() - self._began
         self._recorder.reaching = False
+        if self._resumes and not self._shake.is_new_run:  # edited code makes another state of it, on purpose
+            self._say_inexact(proving.sentences(self._kept, roots))
         if within is not None:
             within.restored(seconds)
         self._recorder.fact("restored", manifest=str(self.manifest.name), seconds=seconds)
@@ -333,8 +339,8 @@ class Reach:
         return PlaceNotReached(sentence)
 
 
-def begin(recorder: Recorder, shake: Handshake, *, exactly: bool = False) -> None:
-    """The run goes on from a checkpoint, or, where there is none, once more from the beginning."""
+def begin(recorder: Recorder, shake: Handshake, *, exactly: bool = False, resumes: bool = True) -> None:
+    """The run goes on from a checkpoint, or, where there is none, once more from the beginning. `resumes`: it is no replay."""
     recorder.fact("resumed", **shake.facts())
     text = shake.checkpoint.get(recorder.process)
     if text is None:
@@ -342,7 +348,7 @@ def begin(recorder: Recorder, shake: Handshake, *, exactly: bool = False) -> Non
     name = ManifestName.parse(shake.run, text if text.endswith(manifests.SUFFIX) else text + manifests.SUFFIX)
     if name is None:
         raise CheckpointError(f"{text!r} is not the name of a checkpoint of run {shake.run}")
-    recorder.reach = Reach(recorder, shake, manifests.read(Store(shake.store), name), exactly=exactly)
+    recorder.reach = Reach(recorder, shake, manifests.read(Store(shake.store), name), exactly=exactly, resumes=resumes)
     recorder.reaching = True
     recorder.guard = recorder.reach
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rearview.replay.proof.compare import Comparison, Difference, NameFacts
-from rearview.replay.worker.leaves import ARRAY
+from rearview.state.leaves import ARRAY
 
 CLOSE_LIMIT = 0.1
 """A relative difference beyond this is not close any more, wherever it ran."""

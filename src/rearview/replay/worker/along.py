@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
-from rearview.replay.worker.comparing import buffer_digests
+from rearview.record.checkpoints.differing import buffer_digests
 from rearview.state.capture import capture
 from rearview.state.digests import root_digests
 from rearview.state.tree import RootKey

@@ -83,7 +83,7 @@ class ReplayRecorder(Recorder):
             start = read_manifest(self.origin, unit.run, unit.start).name
             attempt = 1 if start.run == unit.run else 0  # the program went on from another's state, as a run of its own
             shake = Handshake(self.origin.root, start.run, attempt, {str(self.process): str(start)}, laid_out.folder, laid_out.files)
-            reaching.begin(self, shake, exactly=unit.start.endswith(boundaries.INSIDE))
+            reaching.begin(self, shake, exactly=unit.start.endswith(boundaries.INSIDE), resumes=False)
             self._files = self.reach.manifest.files if self.reach is not None else None
         for sentence in laid_out.lost:
             self.fact("lost_file", why=sentence)

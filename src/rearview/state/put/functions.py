@@ -212,16 +212,19 @@ class Random(InPlace):
 
 
 class File(Kind):
-    """An open file: the live one of the same name is set to the same place. A closed one is made anew, and nothing done to its path."""
+    """An open file: the live one of the same name is set to the same place; one of another name stays where it is, and takes what is
+    written from now on. A closed one is made anew, and nothing done to its path."""
 
     def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
-        same = plan.fits(live, payload[0], object) and getattr(live, "name", None) == plan.plain(payload[1])
-        if same and payload[3] == NONE:
-            same = live.closed and getattr(live, "mode", None) == plan.plain(payload[2])
+        if not plan.fits(live, payload[0], object):
+            return None
+        if payload[3] != NONE:
+            return () if _is_named(live, plan.plain(payload[1])) or not live.closed else None
+        same = _is_named(live, plan.plain(payload[1])) and live.closed and getattr(live, "mode", None) == plan.plain(payload[2])
         return () if same else None
 
     def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
-        if live is ABSENT and payload[3] != NONE:
+        if payload[3] != NONE and (live is ABSENT or not _is_named(live, plan.plain(payload[1]))):
             plan.note(number, "file", f"the file {plan.plain(payload[1])} is not open now")
         return None
 
@@ -229,9 +232,13 @@ class File(Kind):
         kind, (name, mode, position) = job.named(payload[0]), (job.made[number] for number in payload[1:4])
         if position is None:
             return _closed(kind, name, mode) if live is ABSENT else live
-        if live is not ABSENT and not live.closed and live.seekable():
+        if live is not ABSENT and _is_named(live, name) and not live.closed and live.seekable():
             job.at_last(lambda: live.seek(position))
         return live
+
+
+def _is_named(file: Any, name: str) -> bool:
+    return bool(getattr(file, "name", None) == name)
 
 
 def _closed(kind: type, name: str, mode: str) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextvars
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rearview.state import compiled
+from rearview.state.put import ended
 from rearview.state.put.containers import fill_dict
 from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs
 from rearview.state.put.modules import become, becomes, begin, complete
@@ -21,6 +22,8 @@ from rearview.store.encoding import type_name
 if TYPE_CHECKING:
     from rearview.state.restore import Job, Plan
 
+_MADE_BY_PYTHON = 1 << 9
+"""The flag of classes that a `class` statement made."""
 _NAME = 2
 """Module and qualified name."""
 
@@ -155,7 +158,7 @@ class Reduced(Kind):
         plan.keep.append(parts)
         items = [ABSENT if part is None else list(part) for part in parts[3:5]]
         plan.keep.append(items)
-        plan.asked[id(live)] = parts
+        plan.asked[id(live)] = (*parts, names_in(parts[2]))
         return [(payload[1], parts[0]), (payload[2], parts[1]), (payload[3], parts[2]), *zip(payload[4:6], items, strict=True)]
 
     def early(self, payload: Any) -> Sequence[int]:
@@ -170,7 +173,9 @@ class Reduced(Kind):
         kind, parts = job.plan.nodes[payload[2]]
         if kind == "tuple" and any(job.made[number] is ABSENT for number in parts[2:]):
             return live  # it was made with something that no state holds
-        return function(*args)
+        if ended.is_ended(function, args, payload[3] != NONE):
+            return ended.at_end(job.named(payload[0]) if payload[0] != NONE else None, function, args)
+        return _raised(function, args) if isinstance(function, type) and issubclass(function, BaseException) else function(*args)
 
     def fill(self, job: Job, payload: Any, made: Any, live: Any) -> None:
         state, items, pairs, setter = (job.made[number] for number in payload[3:])
@@ -181,7 +186,17 @@ class Reduced(Kind):
             for key, value in pairs:
                 made[key] = value
         if payload[3] != NONE and state is not ABSENT:
-            put_state(made, state, setter)
+            put_state(made, state, setter, job.plan.asked[id(live)][-1] if made is live else ())
+
+
+def _raised(kind: Any, args: Any) -> Any:
+    """An exception with its arguments, past code of the program: that may want others, and have made these of them."""
+    base = kind
+    while base.__flags__ & _MADE_BY_PYTHON:
+        base = base.__base__
+    made = base.__new__(kind, *args)
+    base.__init__(made, *args)
+    return made
 
 
 def _same(first: Any, second: Any) -> bool:
@@ -195,8 +210,14 @@ def _same(first: Any, second: Any) -> bool:
     return isinstance(first, (str, int, bytes)) and bool(first == second)
 
 
-def put_state(made: Any, state: Any, setter: Any) -> None:
-    """What `pickle` would do with a state, in place."""
+def names_in(state: Any) -> tuple[str, ...]:
+    """The attributes that a state has, if it is one that goes into the `__dict__`."""
+    state = state[0] if isinstance(state, tuple) and len(state) == 2 else state
+    return tuple(state) if isinstance(state, dict) else ()
+
+
+def put_state(made: Any, state: Any, setter: Any, had: Iterable[str]) -> None:
+    """What `pickle` would do with a state, in place. What else was in the state that it `had` goes; what it was made with stays."""
     if setter is not None and setter is not ABSENT:
         setter(made, state)
     elif hasattr(made, "__setstate__"):
@@ -207,7 +228,8 @@ def put_state(made: Any, state: Any, setter: Any) -> None:
             state, slots = state
         namespace = own_dict(made)
         if isinstance(state, dict) and namespace is not None and namespace is not state:
-            namespace.clear()
+            for name in had:
+                namespace.pop(name, None)
             namespace.update(state)
         for name, value in (slots or {}).items():
             object.__setattr__(made, name, value)

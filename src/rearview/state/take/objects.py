@@ -54,6 +54,12 @@ _OWN_PROTOCOLS = frozenset((*sys.stdlib_module_names, "torch", "numpy"))
 _OF_THE_LAUNCH = ("torch._C._distributed", "torch.distributed.distributed_c10d", "torch.distributed.device_mesh")
 """Groups, stores and reducers of a launch hold no state of the training."""
 
+_OVER_HASHED = frozenset(
+    "dict_keyiterator dict_valueiterator dict_itemiterator dict_reversekeyiterator dict_reversevalueiterator dict_reverseitemiterator "
+    "set_iterator odict_iterator".split()
+)
+"""Iterators that are copied as a list of what they have left."""
+
 _AT_WORK = ("threading.Thread", "multiprocessing.process.BaseProcess", "concurrent.futures._base.Executor", "subprocess.Popen")
 
 LIVE_PACKAGES = frozenset(
@@ -187,6 +193,8 @@ def take_reduced(walk: Walk, value: Any) -> Node:
         walk.differs(value, dropped.WHY)
     for name in dropped.names(value, parts[2:6]):
         walk.differs(value, dropped.WHY, f".{name}")
+    if type(value).__name__ in _OVER_HASHED and args[0]:
+        walk.differs(value, "an iterator over a dict or set: it comes back over what it has left now, whatever is changed in that")
     return ("reduce", walk.slots(parts))
 
 

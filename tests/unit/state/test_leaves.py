@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rearview.replay.worker import leaves
+from rearview.state import leaves
 from rearview.state.capture import capture
 from rearview.state.digests import root_digests
 from rearview.state.tree import RootKey
