@@ -6,6 +6,7 @@ classes), and rearview's own objects.
 
 from __future__ import annotations
 
+import enum
 import functools
 import os
 import re
@@ -78,6 +79,8 @@ def bind(frames: Sequence[types.FrameType], values: Mapping[RootKey, object], ar
             owner = found(str(key[1]), str(key[2]))
             if isinstance(owner, type) and vars(owner).get(str(key[3])) is not value:
                 type.__setattr__(owner, str(key[3]), value)
+            elif isinstance(owner, enum.Enum):
+                vars(owner)[str(key[3])] = value
         elif key[0] == "function":
             function = found(str(key[1]), str(key[2]))
             if isinstance(function, types.FunctionType):
@@ -114,6 +117,8 @@ def forget(keys: Iterable[RootKey]) -> None:
             owner, part = found(str(module), str(called)), str(rest[0])
             if kind == "class" and isinstance(owner, type) and part in vars(owner):
                 type.__delattr__(owner, part)
+            elif isinstance(owner, enum.Enum):
+                vars(owner).pop(part, None)
             elif isinstance(owner, types.FunctionType) and part == "__dict__":
                 vars(owner).clear()
 
@@ -235,6 +240,8 @@ def _take_class(roots: dict[RootKey, object], module: str, owner: type, seen: se
     if id(owner) in seen:
         return
     seen.add(id(owner))
+    if issubclass(owner, enum.Enum):
+        _take_members(roots, module, owner)
     for name, value in list(vars(owner).items()):
         if isinstance(value, type) and value.__module__ == module and value.__qualname__.startswith(owner.__qualname__ + "."):
             _take_class(roots, module, value, seen)
@@ -244,3 +251,11 @@ def _take_class(roots: dict[RootKey, object], module: str, owner: type, seen: se
             function = getattr(value, "__func__", value)
             if isinstance(function, types.FunctionType) and function.__module__ == module:
                 _take_function(roots, function)
+
+
+def _take_members(roots: dict[RootKey, object], module: str, owner: type[enum.Enum]) -> None:
+    """What the members of an enum have beside their names and values: `Mode.A.uses = 0`."""
+    for member in owner._member_names_:
+        for name, value in list(vars(owner._member_map_[member]).items()):
+            if not name.endswith("_") and is_data(name, value):
+                roots["class", module, f"{owner.__qualname__}.{member}", name] = value

@@ -200,3 +200,39 @@ def test_what_a_program_hangs_on_a_generic_function_is_not_forgotten(program: ty
     program.kind.calls = 3
     roots = below(scope.roots_of([], {}, tmp_path))
     assert ("function", "program_of_scope", "kind", "__dict__") in roots
+
+
+ENUM = """
+import enum
+
+class Mode(enum.Enum):
+    A = 1
+    B = 2
+    ALIAS = 1
+
+    def __init__(self, number):
+        self.weight = number * 0.5
+
+class Flag(enum.Flag):
+    X = 1
+"""
+
+
+def test_members_of_an_enum_have_attributes_of_their_own(program: types.ModuleType, tmp_path: Path) -> None:
+    exec(ENUM, vars(program))
+    program.Mode.A.uses = [1]
+    roots = below(scope.roots_of([], {}, tmp_path))
+    assert {key[2:] for key in roots if key[0] == "class" and str(key[2]).startswith(("Mode.", "Flag."))} == {
+        ("Mode.A", "weight"), ("Mode.A", "uses"), ("Mode.B", "weight"),
+    }  # fmt: skip
+    kept, uses = Kept(capture(roots)), program.Mode.A.uses
+    uses.append(2)
+    program.Mode.A.weight, program.Mode.B.later = 7.0, 1
+    now = below(scope.roots_of([], {}, tmp_path))
+    scope.bind([], plan(kept.tree, now, kept).apply())
+    scope.forget(now.keys() - roots.keys())
+    assert program.Mode.A.uses is uses
+    assert uses == [1]
+    assert program.Mode.A.weight == 0.5
+    assert not hasattr(program.Mode.B, "later")
+    assert program.Mode(1) is program.Mode.A
