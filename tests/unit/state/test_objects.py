@@ -1,10 +1,9 @@
-"""Objects of all sorts: attributes, slots, protocols, names, iterators, files; and what cannot be kept."""
+"""Objects of all sorts: attributes, slots, protocols, names, iterators; and what cannot be kept."""
 
 from __future__ import annotations
 
 import abc
 import argparse
-import bz2
 import collections
 import contextvars
 import dataclasses
@@ -13,7 +12,6 @@ import decimal
 import enum
 import fractions
 import functools
-import io
 import itertools
 import logging
 import logging.handlers
@@ -26,17 +24,14 @@ import time
 import types
 import typing
 import uuid
-import weakref
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rearview.errors import RestoreRefused
-from rearview.state.capture import capture
 from rearview.state.restore import plan
-from rearview.testing.states import Kept, difference, roots
-from tests.unit.state.round_trip import put, taken
+from rearview.testing.states import roots
+from tests.unit.state.round_trip import Reducing, Settings, put, taken
 
 
 class Level(enum.IntEnum):
@@ -56,12 +51,6 @@ class Count(int):
 class Point:
     x: float
     y: float = 0.0
-
-
-@dataclasses.dataclass
-class Settings:
-    lr: float = 0.1
-    names: list[str] = dataclasses.field(default_factory=list)
 
 
 class Slots:
@@ -116,17 +105,6 @@ class Stateful:
         self.lock = threading.Lock()
 
 
-class Reducing:
-    made = 0
-
-    def __init__(self, name: str) -> None:
-        type(self).made += 1
-        self.name, self.notes = name, [name]
-
-    def __reduce__(self) -> Any:
-        return Reducing, (self.name,), {"name": self.name, "notes": self.notes}
-
-
 class Special(abc.ABC):
     registry: typing.ClassVar[list[int]] = []
 
@@ -164,32 +142,6 @@ def test_values(value: Any) -> None:
             assert back == value
 
 
-class Watching:
-    def __init__(self) -> None:
-        self.seen = 0
-
-    def look(self) -> int:
-        self.seen += 1
-        return self.seen
-
-
-def test_methods_that_are_held_weakly() -> None:
-    watching = Watching()
-    hooks = [weakref.WeakMethod(watching.look)]
-    kept = taken(watching=watching, hooks=hooks)
-    other = Watching()
-    for live in ({"watching": watching, "hooks": hooks}, {"watching": other, "hooks": [weakref.WeakMethod(other.look)]}, {}):
-        back = put(kept, **live)
-        found = back["hooks"][0]()
-        assert found is not None
-        assert found.__self__ is back["watching"]
-        assert found() == 1
-    gone = weakref.WeakMethod(Watching().look)
-    told = weakref.WeakMethod(watching.look, print)
-    assert put(taken(gone=gone))["gone"]() is None
-    assert _lacks(told=told) == ["told"]
-
-
 def backwards(a: int, b: int) -> int:
     return b - a
 
@@ -202,38 +154,6 @@ def test_keys_made_of_a_comparison() -> None:
         assert sorted([1, 3, 2], key=back["key"]) == [3, 2, 1]
         assert [one.obj for one in back["heap"]] == [5, 2]
         assert back["heap"][0] < back["heap"][1]
-
-
-def _lacks(**values: Any) -> list[str]:
-    captured = capture({("given", name): value for name, value in values.items()})
-    return [lack.where for lack in captured.missing]
-
-
-class Collecting(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
-
-
-def test_handlers_of_logging_that_only_write_stay_and_nothing_is_said_to_be_lacking(tmp_path: pathlib.Path) -> None:
-    file = logging.FileHandler(tmp_path / "train.log", delay=True)
-    shown = logging.StreamHandler()
-    kept = taken(file=file, shown=shown)
-    file.setLevel(logging.ERROR)
-    back = put(kept, file=file, shown=shown)
-    assert (back["file"], back["shown"]) == (file, shown)
-    assert file.level == logging.ERROR  # what the code before the loop says
-    assert _lacks(file=file, shown=shown, silent=logging.NullHandler()) == []
-
-
-def test_handlers_that_hold_what_was_logged_are_lacking() -> None:
-    text = logging.StreamHandler(io.StringIO())
-    held = logging.handlers.MemoryHandler(10)
-    assert _lacks(text=text, held=held, own=Collecting()) == ["text", "held", "own"]
-    held.close()
 
 
 def test_attributes_in_place_and_in_order() -> None:
@@ -366,48 +286,6 @@ def test_sets_are_left_alone_if_nothing_changed() -> None:
     assert o == {"abc", "def", "ghi", "jkl"}
 
 
-def test_weak_references() -> None:
-    target, other = Settings(), Settings(lr=2)
-    dead = weakref.ref(Settings())
-    o = {"ref": weakref.ref(target), "target": target, "dead": dead}
-    kept = taken(o=o, other=other)
-    back = put(kept, o=dict(o), other=other)["o"]
-    assert back["ref"] is o["ref"]
-    assert back["dead"]() is None
-    anew = put(kept)["o"]
-    assert anew["ref"]() is anew["target"]
-
-
-class _Key:
-    kept: typing.ClassVar[list[_Key]] = []
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.kept.append(self)
-
-
-def test_weak_dicts() -> None:
-    key, value = _Key("k"), _Key("v")
-    o = {
-        "v": weakref.WeakValueDictionary({"a": value}),
-        "k": weakref.WeakKeyDictionary({key: [1]}),
-        "s": weakref.WeakSet([key]),
-        "strong": [key, value],
-    }
-    kept = taken(o=o)
-    o["k"][key].append(2)
-    del o["v"]["a"]
-    o["s"].clear()
-    back = put(kept, o=o)["o"]
-    assert back["v"]["a"] is value
-    assert back["k"][key] == [1]
-    assert key in back["s"]
-    anew = put(kept)["o"]
-    assert anew["v"]["a"] is anew["strong"][1]
-    assert anew["k"][anew["strong"][0]] == [1]
-    assert anew["strong"][0] in anew["s"]
-
-
 def test_iterators_go_on_where_they_were() -> None:
     data = [10, 20, 30, 40]
     o = {"list": iter(data), "range": iter(range(5)), "enum": enumerate(data), "zip": zip(data, "abcd", strict=False),
@@ -455,51 +333,6 @@ def test_a_class_made_inside_a_function_is_found_at_the_live_objects() -> None:
         plan(kept.tree, {}, kept)
 
 
-def test_deep_structures() -> None:
-    chain: Any = None
-    for k in range(100_000):
-        chain = [k, chain]
-    node: Any = None
-    for _ in range(20_000):
-        node = types.SimpleNamespace(next=node)
-    captured = capture(roots(chain=chain, node=node))
-    kept = Kept(captured)
-    back = plan(kept.tree, {}, kept).apply()
-    count = 0
-    at = back["given", "chain"]
-    while at is not None:
-        count, at = count + 1, at[1]
-    assert count == 100_000
-    for deep in (chain, back["given", "chain"]):
-        while deep is not None:  # nothing to recurse through when they are freed
-            deep[1], deep = None, deep[1]
-
-
-def test_cycles_through_everything() -> None:
-    o = Settings()
-    table: dict[str, Any] = {"self": o}
-    loop = (o, [table])
-    loop[1].append(loop)
-    o.names.extend([o, table, loop])  # type: ignore[list-item]
-    r = Reducing("r")
-    r.notes.append(r)  # type: ignore[arg-type]
-    kept = taken(o=o, r=r)
-    for live in ({}, {"o": Settings()}, {"o": o, "r": r}):
-        back = put(kept, **live)
-        assert difference([o, r], [back["o"], back["r"]]) is None
-        assert back["r"].notes[1] is back["r"]
-
-
-def test_roots_are_kept_apart_and_only_some_are_put_back() -> None:
-    a, b = [1], [2]
-    kept = taken(a=a, b=b)
-    a.append(5)
-    b.append(6)
-    made = plan(kept.tree, roots(a=a, b=b), kept, only=[("given", "a")]).apply()
-    assert made == {("given", "a"): a}
-    assert (a, b) == ([1], [2, 6])
-
-
 def test_exceptions_and_modules() -> None:
     error = KeyError("k")
     error.note = [1]  # type: ignore[attr-defined]
@@ -508,54 +341,6 @@ def test_exceptions_and_modules() -> None:
     assert back["m"] is re
     assert back["s"] == [re, time]
     assert back["e"].args == ("k",)
-
-
-class Bag:
-    """Any attributes."""
-
-
-class Name(str):
-    """A text that is not one to every eye."""
-
-    __slots__ = ()
-
-
-def test_objects_of_one_shape_keep_their_own_names_and_values() -> None:
-    bags = [Bag(), Bag(), Bag()]
-    vars(bags[0]).update({"a": 1, "b": [2]})
-    vars(bags[1]).update({"b": [3], "a": 1.0})
-    vars(bags[2]).update({Name("a"): True, "b": {}})
-    kept = taken(bags=bags)
-    back = put(kept, bags=None)["bags"]
-    assert [list(vars(one).items()) for one in back] == [[("a", 1), ("b", [2])], [("b", [3]), ("a", 1.0)], [("a", True), ("b", {})]]
-    assert [type(vars(one)["a"]) for one in back] == [int, float, bool]
-    first_names = [kept.tree.nodes[payload[1]][0] for kind, payload in kept.tree.nodes if kind == "attrs"]
-    assert first_names.count("value") == 1, "a name lost its class"
-
-
-def test_an_empty_dict_that_two_objects_hold_stays_one() -> None:
-    empty: dict[str, int] = {}
-    back = put(taken(both=[empty, {"it": empty}, {}]), both=None)["both"]
-    assert back[0] is back[1]["it"]
-    assert back[2] is not back[0]
-
-
-class Tee(io.TextIOBase):
-    """Writes to several files."""
-
-    def __init__(self, *files: io.StringIO) -> None:
-        self.files = files
-
-
-def test_files_that_are_their_attributes_are_made_anew(tmp_path: Path) -> None:
-    """Classes of `io` are made by their bases in C; what is left of a closed file must not keep a run from going on."""
-    with bz2.open(tmp_path / "a.bz2", "wb") as closed:
-        closed.write(b"x")
-    made = put(taken(tee=Tee(io.StringIO("a")), closed=closed))
-    assert type(made["tee"]) is Tee
-    assert made["tee"].files[0].getvalue() == "a"
-    assert type(made["closed"]) is bz2.BZ2File
-    assert made["closed"].closed
 
 
 DEPTH: contextvars.ContextVar[Any] = contextvars.ContextVar("DEPTH", default=0)
@@ -580,28 +365,3 @@ def test_variables_of_the_context_are_set() -> None:
         assert anew["depth"].get() is anew["held"]
 
     contextvars.copy_context().run(inside)
-
-
-class Twig:
-    def __init__(self, size: int, above: Any = None) -> None:
-        self.size, self.twigs = size, list[Twig]()
-        self.above = None if above is None else weakref.proxy(above)
-
-
-def test_weak_proxies_stand_for_their_objects() -> None:
-    tree = Twig(1)
-    tree.twigs += [Twig(2, tree), Twig(3, tree)]
-    kept = taken(tree=tree, proxy=weakref.proxy(tree.twigs[0]))
-    tree.twigs[0].above = None
-    tree.twigs.pop()
-    tree.size = 9
-    for live in ({"tree": tree}, {"tree": Twig(0)}, {}):
-        back = put(kept, **live)
-        root = back["tree"]
-        assert [(one.size, one.above.size) for one in root.twigs] == [(2, 1), (3, 1)]
-        root.twigs[1].above.size = 5
-        assert (root.size, back["proxy"].size) == (5, 2)
-        assert type(back["proxy"]) is weakref.ProxyType
-        root.size = 1
-    gone = weakref.proxy(Twig(1))
-    assert [one.why for one in capture(roots(gone=[gone])).missing] == ["a weak proxy of an object that is gone"]
