@@ -41,7 +41,7 @@ class Reach:
         self._exactly = exactly
         """What cannot be brought back exactly is refused, instead of said."""
         self._resumes = resumes
-        """The run goes on: what was put back is compared with the checkpoint. A replay compares at the boundaries it comes to."""
+        """The run goes on: what was put back and is not what the checkpoint holds is said. A replay begins with no such state."""
         self._shake = shake
         self._store = Store(shake.store)
         """The one that has the run; a replay logs into another."""
@@ -288,6 +288,11 @@ class Reach:
         if self._exactly and sentences:
             raise RestoreRefused(list(sentences))
 
+    def _say_otherwise(self, sentences: Sequence[str]) -> None:
+        if sentences and not self._resumes:
+            raise RestoreRefused(list(sentences))
+        self._say_inexact(sentences)
+
     def _say_inexact(self, sentences: Sequence[str]) -> None:
         self._refuse_inexact(sentences)
         for sentence in sentences:
@@ -314,8 +319,8 @@ class Reach:
                 say(sentence)
         seconds = time.perf_counter() - self._began
         self._recorder.reaching = False
-        if self._resumes and not self._shake.is_new_run:  # edited code makes another state of it, on purpose
-            self._say_inexact(proving.sentences(self._kept, roots))
+        if not self._shake.is_new_run:  # edited code makes another state of it, on purpose
+            self._say_otherwise(proving.sentences(self._kept, roots))
         if within is not None:
             within.restored(seconds)
         self._recorder.fact("restored", manifest=str(self.manifest.name), seconds=seconds)
