@@ -31,6 +31,8 @@ class Seen:
     nbytes: int
     names: Names
     """Of its chunks."""
+    whole: bytes | None
+    """The digest of all its bytes in one go, where somebody has taken it."""
     version: int | None
     unchanged: int = 0
     """Checkpoints in a row at which it had the bytes it had before."""
@@ -59,13 +61,21 @@ class Changes:
             return seen.names
         return None
 
-    def kept(self, buffer: Buffer, names: Names) -> None:
+    def whole(self, buffer: Buffer) -> bytes | None:
+        """The digest of all bytes that the buffer is expected to hold, in one go: proved so, nobody has to wait for the interpreter between
+        two chunks, nor the program for whoever proves."""
+        seen = self._seen.get(buffer.key)
+        return None if seen is None else seen.whole
+
+    def kept(self, buffer: Buffer, names: Names, whole: bytes | None = None) -> None:
         """The buffer holds these chunks. Not to be told of the second part of a checkpoint: a moment later proves nothing."""
         seen = self._seen.get(buffer.key)
         if seen is None or seen.nbytes != buffer.nbytes:
-            self._seen[buffer.key] = Seen(buffer.nbytes, names, buffer.version)
+            self._seen[buffer.key] = Seen(buffer.nbytes, names, whole, buffer.version)
             return
-        seen.unchanged = seen.unchanged + 1 if seen.names == names else 0
+        same = seen.names == names
+        seen.unchanged = seen.unchanged + 1 if same else 0
+        seen.whole = seen.whole if same and whole is None else whole
         seen.names = names
         seen.version = buffer.version
 

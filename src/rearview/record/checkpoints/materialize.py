@@ -285,7 +285,7 @@ class Materializer:
                 self._packer = None
         for k, buffer in enumerate(job.captured.buffers):
             if not buffer.private and not job.is_second:
-                self.changes.kept(buffer, names[k])
+                self.changes.kept(buffer, names[k], _whole(job, k, names[k]))
             job.kept[buffer.key] = (*entries[k],), names[k]
         job.written = True
         job.lost_s = job.stall_s + (time.thread_time() - cpu if job.held_since is None else 0.0)
@@ -314,12 +314,22 @@ class Materializer:
 
     def _prove(self, buffer: Any, expected: Names) -> Names:
         """Hash live memory that nothing should have changed. It is read while the training goes on: if it was not changed, that is safe."""
-        live = buffer.memory()
-        for k, name in enumerate(expected):
-            if digest(live[k * CHUNK_BYTES : (k + 1) * CHUNK_BYTES]) != name:
-                self.changes.was_wrong(buffer)
-                raise _Void
+        live, whole = buffer.memory(), self.changes.whole(buffer)
+        if whole is not None:
+            same = digest(live) == whole
+        else:
+            same = all(digest(live[k * CHUNK_BYTES : (k + 1) * CHUNK_BYTES]) == name for k, name in enumerate(expected))
+        if not same:
+            self.changes.was_wrong(buffer)
+            raise _Void
         return expected
+
+
+def _whole(job: Job, k: int, names: Names) -> bytes | None:
+    """The digest of a copy in one go, of what is likely to be proved by it from now on."""
+    if len(names) < 2 or k not in job.staged or not job.captured.buffers[k].constant_hint:
+        return None
+    return digest(job.staged[k])
 
 
 def _note_seen(job: Job, k: int, span: visible.Range) -> None:

@@ -15,15 +15,6 @@ from rearview.record.checkpoints import materialize
 torch = pytest.importorskip("torch")
 
 
-@pytest.fixture
-def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("REARVIEW_DIR", str(tmp_path))
-    monkeypatch.setenv("REARVIEW_EVERY", "1")
-    monkeypatch.setenv("REARVIEW_QUIET", "1")
-    return tmp_path
-
-
 def _until_written(folder: Path, blocks: int) -> None:
     deadline = time.monotonic() + 60
     while len(list(folder.rglob("*-block.json"))) < blocks:
