@@ -27,7 +27,7 @@ Owned = Mapping[int, tuple[bytes, int]]
 """Nodes that a root has: its name, and their number there."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Told:
     """One root as it was hashed."""
 
@@ -44,6 +44,8 @@ class Told:
     """The highest of them."""
     referred: Owned
     """Those of them that other roots had."""
+    hashed: tuple[list[bytes], str] | None = None
+    """What memory counted with when it was last hashed, and the digest."""
 
     def holds(self, number: int, others: set[int], end: int, owned: Owned) -> bool:
         """Whether the same would be told now: of the same nodes, as far as others do not have them."""

@@ -31,6 +31,7 @@ _CANONICAL: dict[str, Callable[[Sequence[int]], Sequence[int]]] = {
 """Kinds of which not everything counts."""
 _FLAGS = ~(HISTORY | RETAINS_GRAD)
 _MEMORY = ("buffer", "small")
+_BUFFER = b"\nbuffer "
 _LINES = {kind: b"\n" + kind.encode() for kind in KINDS}
 _UNORDERED = ("set", "frozenset", "weakset")
 _SET_ITEMS_AT = 2
@@ -123,8 +124,12 @@ class _Digests:
     def again(self, told: Told) -> str:
         """The digest of a root that is told as it was; only what memory holds may be another."""
         self.owned.update(told.owns)
-        parts = (part for text, node in zip(told.texts, told.memory, strict=False) for part in (text, self._memory(node)))
-        return _digest([*parts, told.texts[-1]])
+        memory = list(map(self._memory, told.memory))
+        if told.hashed is None or told.hashed[0] != memory:  # the second part of a checkpoint holds what the first does, as a rule
+            parts: list[bytes] = [b""] * (2 * len(memory) + 1)
+            parts[::2], parts[1::2] = told.texts, memory
+            told.hashed = memory, _digest(parts)
+        return told.hashed[1]
 
     def _owns(self, nodes: list[int], name: bytes) -> dict[int, tuple[bytes, int]]:
         for node in nodes:
@@ -169,9 +174,9 @@ class _Digests:
         """What memory counts with: what is seen of it."""
         kind, payload = self._tree.nodes[node]
         if kind == "buffer":
-            return b"\nbuffer " + self._buffers[payload]
+            return _BUFFER + self._buffers[payload]
         begin, end = self._seen.get(node, (0, len(payload)))
-        return b"\nbuffer " + bytes(payload[begin:end])
+        return _BUFFER + bytes(payload[begin:end])
 
     def _sorted(self, payload: Sequence[int], called: dict[int, bytes], owned: Owned) -> Sequence[int]:
         """The elements of a set by what they are, equal ones by where they were met: the order in which it gives them out means nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from rearview.state.tree import NONE, OUTER, Node, RootKey
@@ -41,6 +42,8 @@ class Places:
         self._parents = parents
         self._roots = roots
         self._positions: dict[int, dict[int, int]] = {}
+        self._known_roots: dict[int, int] = {}
+        """Of nodes on ways that were gone: most ways share all but their beginning."""
 
     def of(self, number: int) -> str:
         """The path along which a node was met first."""
@@ -48,9 +51,13 @@ class Places:
 
     def root_of(self, number: int) -> int:
         """The node of the root from which a node was met first."""
-        while self._parents[number] != NONE:
-            number = self._parents[number]
-        return number
+        parents, known, way = self._parents, self._known_roots, []
+        while (root := known.get(number)) is None and (parent := parents[number]) != NONE:
+            way.append(number)
+            number = parent
+        root = number if root is None else root
+        known.update(zip(way, itertools.repeat(root)))
+        return root
 
     def _path(self, number: int, level: int) -> str:
         labels: list[str] = []

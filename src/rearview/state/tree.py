@@ -10,6 +10,7 @@ raises `Damaged` on anything malformed.
 from __future__ import annotations
 
 import array
+import functools
 import itertools
 import json
 import operator
@@ -96,10 +97,15 @@ def _kinds_of(nodes: Sequence[Node]) -> bytes:
     return bytes(map(_NUMBER.__getitem__, map(_KIND, nodes)))
 
 
-def marked(kinds: bytes, wanted: Iterable[str]) -> bytes:
+def marked(kinds: bytes, wanted: tuple[str, ...]) -> bytes:
     """A one for each node of these kinds, for `itertools.compress`: to go through some nodes of many without looking at all."""
+    return kinds.translate(_marks(wanted))
+
+
+@functools.lru_cache(maxsize=64)
+def _marks(wanted: tuple[str, ...]) -> bytes:
     chosen = {_NUMBER[kind] for kind in wanted}
-    return kinds.translate(bytes(number in chosen for number in range(256)))
+    return bytes(number in chosen for number in range(256))
 
 
 def orders_by_hash(tree: Tree) -> bool:

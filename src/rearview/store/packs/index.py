@@ -7,6 +7,7 @@ nothing new may rely on it (`docs/formats/checkpoints.md`).
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import struct
@@ -59,7 +60,7 @@ class PackIndex:
 
 def make(pack: str, size_bytes: int, entries: Iterable[Entry], *, constant: bool) -> PackIndex:
     """An index of these entries."""
-    return PackIndex(pack, size_bytes, constant, b"".join(_ENTRY.pack(*entry) for entry in entries))
+    return PackIndex(pack, size_bytes, constant, b"".join(itertools.starmap(_ENTRY.pack, entries)))
 
 
 def decode(data: bytes, pack: str) -> PackIndex:

@@ -8,6 +8,8 @@ stored again by a writer, and looked up on disk by a reader.
 from __future__ import annotations
 
 import contextlib
+import itertools
+import operator
 import os
 import threading
 import time
@@ -39,6 +41,10 @@ class Place(NamedTuple):
 
 _Stamp = tuple[int, int]
 """Inode and size of an index: a thinned one is another file and shorter."""
+
+
+_NOWHERE = (None, 0, 0)
+_pack = operator.itemgetter(0)
 
 
 class Known:
@@ -148,6 +154,12 @@ class Known:
             self.refresh()
         found = self._where.get(digest)
         return None if found is None else found[0]
+
+    def packs_of(self, digests: Iterable[bytes]) -> Iterable[str | None]:
+        """The same of many."""
+        if not self._looked:
+            self.refresh()
+        return map(_pack, map(self._where.get, digests, itertools.repeat(_NOWHERE)))
 
     def hold(self, pack: str) -> bool:
         """Refresh a pack that a new checkpoint relies on, and look whether it is still what it was. False: it went.

@@ -9,7 +9,7 @@ manifest: gc keeps its hands off what a checkpoint in the making relies on.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -74,9 +74,12 @@ class Packer:
             self._pieces[constant][name] = Piece(name, part, address or direct.address_of(part))
         return name
 
-    def missing(self, names: Iterable[bytes]) -> list[bytes]:
+    def missing(self, names: Sequence[bytes]) -> list[bytes]:
         """Of chunks that an earlier checkpoint has: those that are not there any more. The others are held as if added."""
         self._take_lease()
+        packs = set(self.known.packs_of(names))
+        if packs and packs <= self._held.keys():  # of thousands of chunks, which lie in a few packs
+            return []
         absent = [name for name in names if not self._has(name)]
         if absent:
             self.known.recall(absent)
