@@ -91,7 +91,7 @@ class _NoMemory:
 def buffer_digests(captured: Captured) -> list[bytes]:
     """The digest of each buffer of a state, as a manifest would have it."""
     far = [buffer for buffer in captured.buffers if not buffer.private and buffer.address == 0 and buffer.nbytes]
-    copies = dict(zip(map(id, far), staging.copy(far, staging.Arena()), strict=True)) if far else {}
+    copies = dict(zip(map(id, far), staging.copy(far, staging.Arena()).views, strict=True)) if far else {}
     spans = visible.of_buffers(captured.tree)
     digests = []
     for k, buffer in enumerate(captured.buffers):

@@ -6,6 +6,7 @@ one call, and is not there in a forked child.
 
 from __future__ import annotations
 
+import operator
 import queue
 import threading
 import time
@@ -27,6 +28,7 @@ from rearview.store.layout import Store
 from rearview.store.manifests import Buffer, Manifest
 from rearview.store.packs import Known, Names, Packer
 from rearview.store.packs.chunks import CHUNK_BYTES, digest
+from rearview.store.packs.packer import Chunk
 
 SECOND_ROOM = 64 << 20
 """The second part of a checkpoint may take this much beside the first."""
@@ -46,10 +48,6 @@ Files = Callable[[Callable[[bytes], str]], list[Any]]
 Spans = Mapping[int, visible.Range]
 
 
-_Row = tuple[int, str, bool, str, tuple[str, ...]]
-"""A `Buffer` as a plain tuple: what stays until the next checkpoint is nothing to the program's garbage collector."""
-
-
 class _Void(Exception):
     """A buffer that was expected not to have changed has."""
 
@@ -60,17 +58,21 @@ class Job:
 
     manifest: Manifest
     captured: Any
-    staged: dict[int, memoryview]
-    """Buffer number -> its copy."""
-    expected: dict[int, Names]
-    """Buffer number -> the chunks it is expected to hold; its live memory is hashed."""
-    same_as: set[int]
-    """Buffers that are what the first part kept of them."""
     first: Job | None
     period: Any
     """The period that is told what it cost."""
     files: Files
     is_second: bool
+    staged: dict[int, memoryview] = field(default_factory=dict)
+    """Buffer number -> its copy."""
+    chunks: dict[int, Chunk] = field(default_factory=dict)
+    """Buffer number -> its copy as the one chunk that it is, of those that were hashed when they were copied."""
+    addresses: dict[int, int] = field(default_factory=dict)
+    """Buffer number -> where its copy is, of those that lie in memory of ours."""
+    expected: dict[int, Names] = field(default_factory=dict)
+    """Buffer number -> the chunks it is expected to hold; its live memory is hashed."""
+    same_as: dict[int, int] = field(default_factory=dict)
+    """Buffers that are what the first part kept of them -> their numbers in that."""
     metrics: dict[str, float] = field(default_factory=dict)
     """What the policy looks at, as it was when the state was taken."""
     stall_s: float = 0.0
@@ -78,8 +80,8 @@ class Job:
     """The training waits for it since then, until it is written."""
     lost_s: float = 0.0
     problem: Exception | None = None
-    kept: dict[Any, tuple[_Row, Names]] = field(default_factory=dict)
-    """Buffer key -> what the manifest says of it, and its chunks, once written."""
+    names: list[Names] = field(default_factory=list)
+    """The chunks of each buffer, once they are in the store."""
     seen: dict[Any, tuple[visible.Range, bytes]] = field(default_factory=dict)
     """Buffer key -> which part of it tensors show, and the digest of that part, if it is not all of it."""
     done: threading.Event = field(default_factory=threading.Event)
@@ -124,7 +126,7 @@ class Materializer:
     def take(self, manifest: Manifest, captured: Any, began: float, *, period: Any, files: Files, second: bool = False) -> Job:
         """Copy what may have changed and hand it over. `second`: the first part of this checkpoint was taken just now."""
         first = self._last if second else None
-        job = Job(manifest, captured, {}, {}, set(), first, period, files, second)
+        job = Job(manifest, captured, first, period, files, second)
         copies = self._sort(job, captured.buffers)
         arena = self._arenas[0]
         total = sum(captured.buffers[k].nbytes for k in copies)
@@ -133,8 +135,11 @@ class Materializer:
         else:
             self.wait()
         if self._fits(total - arena.size):
-            for k, view in zip(copies, staging.copy([captured.buffers[k] for k in copies], arena), strict=True):
-                job.staged[k] = view
+            staged = staging.copy([captured.buffers[k] for k in copies], arena, digest)
+            job.staged.update(zip(copies, staged.views, strict=True))
+            job.addresses.update(zip(copies, staged.addresses, strict=True))
+            named = zip(copies, staged.names, staged.views, staged.addresses, strict=True)
+            job.chunks.update((k, (name, view, address)) for k, name, view, address in named if name is not None)
             if manifest.part != boundaries.BLOCK:  # the second part is compared with the first: its memory must not become another's
                 _let_go(job)
             if first is not None:
@@ -151,43 +156,18 @@ class Materializer:
 
     def _sort(self, job: Job, buffers: Sequence[Any]) -> list[int]:
         """Which buffers are to be copied; for the others what they are expected to be."""
+        job.staged.update((k, buffer.memory()) for k, buffer in enumerate(buffers) if buffer.private)
+        job.same_as.update(_as_in_first(job.first, buffers) if job.first is not None else {})
         copies = []
-        before = {buffer.key: k for k, buffer in enumerate(job.first.captured.buffers)} if job.first is not None else {}
-        whole = _COMPARED_WHOLE
         for k, buffer in enumerate(buffers):
-            if buffer.private:
-                job.staged[k] = buffer.memory()
+            if k in job.staged or k in job.same_as:
                 continue
-            if job.first is not None:
-                whole -= buffer.nbytes
-                if self._as_in_first(job.first, before.get(buffer.key), buffer, whole=whole >= 0 or buffer.nbytes < _SAMPLED):
-                    job.same_as.add(k)
-                    continue
             expected = self.changes.expected(buffer)
             if expected is None:
                 copies.append(k)
             else:
                 job.expected[k] = expected
         return copies
-
-    @staticmethod
-    def _as_in_first(first: Job, k: int | None, buffer: Any, *, whole: bool) -> bool:
-        """Whether a buffer is what it was a moment ago, at the end of the nested block: torch counted no write, and the copy agrees.
-
-        `whole`: every byte of it. Else a sample from each page: a write that torch does not count (`p.data`) is an update of everything,
-        as a rule. What nobody counts is looked at anew.
-        """
-        if k is None or buffer.version is None:
-            return False
-        before = first.captured.buffers[k]
-        if before.nbytes != buffer.nbytes or before.version != buffer.version:
-            return False
-        staged = first.staged.get(k)
-        if staged is None:
-            return k in first.expected or k in first.same_as
-        if buffer.address == 0:
-            return False
-        return staging.same(buffer, staged) if whole else staging.alike(buffer, staged)
 
     @staticmethod
     def _fits(size_bytes: int) -> bool:
@@ -260,7 +240,7 @@ class Materializer:
             self._packer = packer
             try:
                 spans = visible.ranges(job.captured.tree)
-                entries, names = self._entries(job, packer, visible.of_buffers(job.captured.tree, spans))
+                entries = self._entries(job, packer, visible.of_buffers(job.captured.tree, spans))
                 written = packer.finish()
                 tree = trees.encode(job.captured.tree, self._encoded)
                 key = objects.put(self.store, tree, durable=True)
@@ -277,40 +257,59 @@ class Materializer:
                     "new_bytes": written.new_bytes + len(tree),
                     "total_bytes": sum(entry.nbytes for entry in entries) + len(tree),
                 }
-                job.manifest = replace(
-                    job.manifest, tree=key, tree_bytes=len(tree), buffers=tuple(entries), roots=roots, files=files, stats=stats
-                )
+                job.manifest = replace(job.manifest, tree=key, tree_bytes=len(tree), buffers=entries, roots=roots, files=files, stats=stats)
                 manifests.write(self.store, job.manifest)
             finally:
                 self._packer = None
-        for k, buffer in enumerate(job.captured.buffers):
-            if not buffer.private and not job.is_second:
-                self.changes.kept(buffer, names[k], _whole(job, k, names[k]))
-            job.kept[buffer.key] = (*entries[k],), names[k]
+        if not job.is_second:
+            for k, buffer in enumerate(job.captured.buffers):
+                if not buffer.private:
+                    self.changes.kept(buffer, job.names[k], _whole(job, k, job.names[k]))
         job.written = True
         job.lost_s = job.stall_s + (time.thread_time() - cpu if job.held_since is None else 0.0)
 
-    def _entries(self, job: Job, packer: Packer, spans: Spans) -> tuple[list[Buffer], list[Names]]:
-        entries, every = [], []
-        for k, buffer in enumerate(job.captured.buffers):
-            if k in spans:
-                _note_seen(job, k, spans[k])
-            row: _Row | None = None
-            if k in job.staged:
+    def _entries(self, job: Job, packer: Packer, spans: Spans) -> tuple[Buffer, ...]:
+        """What the manifest says of the buffers. Their chunks are in the store, or will be."""
+        first, buffers = job.first, job.captured.buffers
+        for k, span in spans.items():
+            _note_seen(job, k, span)
+        if first is not None and job.same_as:
+            self._still_there(job, packer)
+            if len(job.same_as) == len(buffers) == len(first.names) and all(map(operator.eq, *zip(*job.same_as.items(), strict=True))):
+                job.names = first.names
+                return first.manifest.buffers  # nothing is another
+        packer.add_named([chunk for k, chunk in job.chunks.items() if not buffers[k].constant_hint])
+        packer.add_named([chunk for k, chunk in job.chunks.items() if buffers[k].constant_hint], constant=True)
+        entries = []
+        for k, buffer in enumerate(buffers):
+            same_as = job.same_as.get(k)
+            if same_as is not None:
+                assert first is not None
+                job.names.append(first.names[same_as])
+                entries.append(first.manifest.buffers[same_as])
+                continue
+            if k in job.chunks:
+                names: Names = job.chunks[k][:1]
+            elif k in job.staged:
                 names = packer.add(job.staged[k], buffer.constant_hint)
             else:
-                if k in job.same_as:
-                    assert job.first is not None
-                    row, names = job.first.kept[buffer.key]
-                else:
-                    names = self._prove(buffer, job.expected[k])
-                if packer.missing(names):  # removed from the store meanwhile: the next checkpoint writes it anew
-                    self.changes.forget(buffer)
-                    raise _Void
-            every.append(names)
-            constant = buffer.constant_hint or k in job.expected
-            entries.append(Buffer.of(buffer.nbytes, names, constant) if row is None else Buffer(*row))  # the tree knows where it is
-        return entries, every
+                names = self._prove(buffer, job.expected[k])
+                self._held(buffer, names, packer)
+            job.names.append(names)
+            entries.append(Buffer.of(buffer.nbytes, names, buffer.constant_hint or k in job.expected))  # the tree knows where it is
+        return tuple(entries)
+
+    def _still_there(self, job: Job, packer: Packer) -> None:
+        """What the first part has is in the store, and stays."""
+        assert job.first is not None
+        if packer.missing([name for k in job.same_as.values() for name in job.first.names[k]]):
+            for k, same_as in job.same_as.items():
+                self._held(job.captured.buffers[k], job.first.names[same_as], packer)
+
+    def _held(self, buffer: Any, names: Names, packer: Packer) -> None:
+        if packer.missing(names):  # removed from the store meanwhile: the next checkpoint writes it anew
+            self.changes.forget(buffer)
+            raise _Void
 
     def _prove(self, buffer: Any, expected: Names) -> Names:
         """Hash live memory that nothing should have changed. It is read while the training goes on: if it was not changed, that is safe."""
@@ -323,6 +322,51 @@ class Materializer:
             self.changes.was_wrong(buffer)
             raise _Void
         return expected
+
+
+def _as_in_first(first: Job, buffers: Sequence[Any]) -> dict[int, int]:
+    """Which buffers are what they were a moment ago, at the end of the nested block, and their numbers there: torch counted no write, and
+    the copy agrees.
+
+    Small ones are compared byte by byte, others up to a bound. Else a sample from each page: a write that torch does not count (`p.data`)
+    is an update of everything, as a rule. What nobody counts is looked at anew.
+    """
+    numbers = {buffer.key: k for k, buffer in enumerate(first.captured.buffers)}
+    found: dict[int, int] = {}
+    compared: list[int] = []
+    pairs: list[staging.Piece] = []
+    whole = _COMPARED_WHOLE
+    for k, buffer in enumerate(buffers):
+        if buffer.private:
+            continue
+        size, version = buffer.nbytes, buffer.version
+        whole -= size
+        at = numbers.get(buffer.key)
+        if at is None or version is None:
+            continue
+        before = first.captured.buffers[at]
+        if before.nbytes != size or before.version != version:
+            continue
+        address = first.addresses.get(at)
+        if address is not None and size < _SAMPLED:
+            if buffer.address:
+                found[k] = at
+                compared.append(k)
+                pairs.append((buffer.address, address, size))
+        elif _is_as_before(first, at, buffer, whole=whole >= 0):
+            found[k] = at
+    for place in staging.unequal(pairs):
+        del found[compared[place]]
+    return found
+
+
+def _is_as_before(first: Job, at: int, buffer: Any, *, whole: bool) -> bool:
+    staged = first.staged.get(at)
+    if staged is None:
+        return at in first.expected or at in first.same_as
+    if buffer.address == 0:
+        return False
+    return staging.same(buffer, staged) if whole or buffer.nbytes < _SAMPLED else staging.alike(buffer, staged)
 
 
 def _whole(job: Job, k: int, names: Names) -> bytes | None:

@@ -16,7 +16,8 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rearview.state.take import tensors
@@ -32,6 +33,8 @@ _TOUCHED = 32 << 20
 _LARGE = 1 << 20
 _PIECE = 16 << 20
 """Copied at once: in that time nobody waits long for whoever copies the last one."""
+_HOT = 256 << 10
+"""So much is still in the processor's cache when it was copied: it is hashed there, at a third of what that takes later."""
 _WORTH_HELP = 4 * _PIECE
 _MOST_THREADS = 4
 """More of them wait for the memory, not for a core."""
@@ -54,12 +57,32 @@ class Buffer(Protocol):
         """The bytes."""
 
 
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """Where copies of buffers of these sizes go."""
+
+    sizes: list[int]
+    views: list[memoryview]
+    addresses: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Copies of buffers, in their order."""
+
+    views: list[memoryview]
+    addresses: list[int]
+    names: list[bytes | None]
+    """What each was called while it was at hand; None: nobody has looked."""
+
+
 class Arena:
     """One stretch of memory, grown when it must be. Not there in a forked child: it would keep every page of it alive twice."""
 
     def __init__(self) -> None:
         self._map: mmap.mmap | None = None
         self._tensor: Any = None
+        self._laid: Laid | None = None
         self._process = 0
         self.size = 0
         """Bytes that were used so far: what is reserved beyond takes no memory."""
@@ -72,6 +95,16 @@ class Arena:
             self._process = os.getpid()
         self.size = max(self.size, size_bytes)
         return memoryview(self._map)
+
+    def laid(self, sizes: list[int]) -> Laid:
+        """Memory for buffers of these sizes; what was there before is gone. The same as before, if they are."""
+        known = self._laid
+        if known is None or known.sizes != sizes or self._process != os.getpid():
+            offsets, total = layout(sizes)
+            room, base = self.room(total), self.address()
+            views = [room[at : at + size] for at, size in zip(offsets, sizes, strict=True)]
+            self._laid = known = Laid(sizes, views, [base + at for at in offsets])
+        return known
 
     def tensor(self) -> Any:
         """The whole arena as a tensor of bytes; None without torch."""
@@ -101,7 +134,7 @@ class Arena:
 
     def release(self) -> None:
         """Give the memory back, as soon as nobody looks at it."""
-        self._map = self._tensor = None
+        self._map = self._tensor = self._laid = None
         self.size = 0
 
 
@@ -142,30 +175,29 @@ def layout(sizes: Sequence[int]) -> tuple[list[int], int]:
     return offsets, at
 
 
-def copy(buffers: Sequence[Buffer], arena: Arena) -> list[memoryview]:
-    """Copy buffers into the arena; the copies, in their order."""
-    offsets, total = layout([buffer.nbytes for buffer in buffers])
-    room = arena.room(total)
-    base = arena.address()
+def copy(buffers: Sequence[Buffer], arena: Arena, name: Callable[[memoryview], bytes] | None = None) -> Copies:
+    """Copy buffers into the arena. `name`: those that are not large are called by it at once."""
+    laid = arena.laid([buffer.nbytes for buffer in buffers])
+    names: list[bytes | None] = [None] * len(buffers)
     quick_memcpy = _of_c("memcpy", held=True)
-    views = []
     pieces: deque[Piece] = deque()
-    for buffer, at in zip(buffers, offsets, strict=True):
-        size, address = buffer.nbytes, buffer.address
-        view = room[at : at + size]
-        views.append(view)
+    for k, (buffer, size, to) in enumerate(zip(buffers, laid.sizes, laid.addresses, strict=True)):
+        address = buffer.address
         if size == 0:
             continue
         if address and size < _LARGE:
-            quick_memcpy(base + at, address, size)
+            quick_memcpy(to, address, size)
+            if name is not None and size <= _HOT:
+                names[k] = name(laid.views[k])
         elif address:
-            pieces.extend(_pieces(base + at, address, size))
+            pieces.extend(_pieces(to, address, size))
         elif sys.modules.get("torch") is not None and (source := buffer.tensor()) is not None:
+            at = to - arena.address()
             arena.tensor()[at : at + size].copy_(source)
         else:
-            view[:] = buffer.memory()
+            laid.views[k][:] = buffer.memory()
     _copy_together(pieces)
-    return views
+    return Copies(laid.views, laid.addresses, names)
 
 
 def memcpy(to: int, source: int, size: int) -> None:
@@ -174,7 +206,7 @@ def memcpy(to: int, source: int, size: int) -> None:
 
 
 Piece = tuple[int, int, int]
-"""To where, from where, how much."""
+"""To where, from where, how much. Of two that are compared: the one, the other."""
 
 
 def _pieces(to: int, source: int, size: int) -> Iterator[Piece]:
@@ -222,6 +254,14 @@ def same(buffer: Buffer, copied: memoryview) -> bool:
     if size == 0:
         return True
     return bool(_of_c("memcmp", held=size < _LARGE)(buffer.address or _address(buffer.memory()), _address(copied), size) == 0)
+
+
+def unequal(pairs: Sequence[Piece]) -> list[int]:
+    """Which of these pairs of memory are not the same, by their places: all of them compared at once, none of them large."""
+    if not pairs:
+        return []
+    compared = list(map(_of_c("memcmp", held=True), *zip(*pairs, strict=True)))
+    return [place for place, difference in enumerate(compared) if difference] if any(compared) else []
 
 
 def alike(buffer: Buffer, copied: memoryview) -> bool:

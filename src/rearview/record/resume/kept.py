@@ -106,7 +106,7 @@ def hold(roots: Roots, inexact: Callable[[Sequence[str]], None]) -> Held:
     roots[NOW] = streams.take()
     captured = capture(roots, adapters=[positions.Iterators()])
     copies = [buffer for buffer in captured.buffers if not buffer.private]
-    staged = dict(zip(map(id, copies), staging.copy(copies, staging.Arena()), strict=True))
+    staged = dict(zip(map(id, copies), staging.copy(copies, staging.Arena()).views, strict=True))
     views = [staged[id(buffer)] if id(buffer) in staged else buffer.memory() for buffer in captured.buffers]
     return Held(captured.tree, _Copies(views), inexact)
 

@@ -28,6 +28,10 @@ _TRIES = 3
 """How often a chunk is looked for anew because gc moved it meanwhile."""
 
 
+Chunk = tuple[bytes, memoryview, int]
+"""A chunk by name, its memory, and the address of that."""
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """What `finish` did."""
@@ -73,6 +77,19 @@ class Packer:
         if not self._has(name):
             self._pieces[constant][name] = Piece(name, part, address or direct.address_of(part))
         return name
+
+    def add_named(self, chunks: Sequence[Chunk], constant: bool = False) -> None:
+        """Many chunks whose names are known already; otherwise as `add`."""
+        if not chunks:
+            return
+        self._take_lease()
+        self._go_on()
+        pieces, packs = self._pieces[constant], self.known.packs_of([name for name, _, _ in chunks])
+        for (name, part, address), pack in zip(chunks, packs, strict=True):
+            if pack is None and name not in self._pieces[not constant]:
+                pieces.setdefault(name, Piece(name, part, address))
+            elif not self._has(name):
+                pieces[name] = Piece(name, part, address)
 
     def missing(self, names: Sequence[bytes]) -> list[bytes]:
         """Of chunks that an earlier checkpoint has: those that are not there any more. The others are held as if added."""

@@ -25,7 +25,7 @@ def test_copies_are_equal_and_large_ones_begin_at_a_page() -> None:
     arena = Arena()
     sizes = [0, 1, 100, SMALL - 1, SMALL, SMALL + 1, 3 * PAGE + 7, 2 << 20]
     contents = [bytes([k + 1]) * size for k, size in enumerate(sizes)]
-    copies = staging.copy([live(data) for data in contents], arena)
+    copies = staging.copy([live(data) for data in contents], arena).views
     assert [bytes(view) for view in copies] == contents
     offsets, _ = staging.layout(sizes)
     assert all(offset % PAGE == 0 for offset, size in zip(offsets, sizes, strict=True) if size >= SMALL)
@@ -45,7 +45,7 @@ def test_helpers_leave_nothing_out(helpers: int, monkeypatch: pytest.MonkeyPatch
     arena = Arena()
     for _ in range(5):
         contents = [draw.randbytes(size) for size in (70_000, (1 << 20) + 1, 3 << 20, 5_000_001)]
-        copies = staging.copy([at_its_place(data) for data in contents], arena)
+        copies = staging.copy([at_its_place(data) for data in contents], arena).views
         assert [bytes(view) for view in copies] == contents
 
 
