@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from rearview.state import visible
 from rearview.state.capture import Captured, capture
 from rearview.state.digests import root_digests
 from rearview.state.take import again as agains
@@ -193,7 +194,7 @@ LOUD: tuple[Callable[[World], None], ...] = (
 def told(captured: Captured) -> dict[str, Any]:
     """All that is to be the same."""
     memory = [hashlib.blake2b(bytes(buffer.memory()), digest_size=16).digest() for buffer in captured.buffers]
-    sizes = captured.sizes()
+    sizes, spans = captured.sizes(), visible.ranges(captured.tree, captured.region)
     return {
         "digests": root_digests(captured.tree, memory),
         "memory": {
@@ -204,6 +205,7 @@ def told(captured: Captured) -> dict[str, Any]:
         "missing": {(one.type_name, one.why) for one in captured.missing},
         "unlike": {(one.type_name, one.why) for one in captured.unlike},
         "roots": set(captured.tree.roots),
+        "seen": {captured.buffers[number].key: span for number, span in visible.of_buffers(captured.tree, spans).items()},
         "names": {buffer.where for buffer in captured.buffers if not buffer.private},
     }
 

@@ -13,6 +13,7 @@ from types import FunctionType
 
 from rearview.state.buffers import LiveBuffer
 from rearview.state.places import Places
+from rearview.state.regions import Region
 from rearview.state.take import arrays, classes, functions, modules, objects, overlaps, plain, tensors
 from rearview.state.take.again import Again, Taken
 from rearview.state.take.hooks import Hooks
@@ -42,14 +43,24 @@ class Captured:
     """Files that the program can write through memory, which leaves no trace."""
     places: Places
     buffer_nodes: list[int]
+    region: Region | None = None
+    """What it has in common with the states before."""
 
     def sizes(self) -> dict[RootKey, int]:
         """How many bytes of memory each root brought in; what several roots reach counts for the first."""
+        known = 0 if self.region is None else self.region.buffers
+        by_node = {} if self.region is None else dict(self.region.once("sizes", lambda: self._sizes(0, known)))
+        for root, size in self._sizes(known, len(self.buffers)).items():
+            by_node[root] = by_node.get(root, 0) + size
+        return {key: by_node.pop(number, 0) for key, number in self.tree.roots.items()}
+
+    def _sizes(self, first: int, last: int) -> dict[int, int]:
+        """The same of the buffers from `first` to before `last`, by the node of the root."""
         by_node: dict[int, int] = {}
-        for number, buffer in zip(self.buffer_nodes, self.buffers, strict=True):
+        for number, buffer in zip(self.buffer_nodes[first:last], self.buffers[first:last], strict=True):
             root = self.places.root_of(number)
             by_node[root] = by_node.get(root, 0) + buffer.nbytes
-        return {key: by_node.pop(number, 0) for key, number in self.tree.roots.items()}
+        return by_node
 
 
 def capture(
@@ -98,6 +109,7 @@ def capture(
         frozenset(walk.mapped),
         walk.places,
         [number for number in walk.buffer_nodes.values() if walk.nodes[number][0] == "buffer"],
+        walk.region,
     )
 
 

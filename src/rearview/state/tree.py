@@ -88,12 +88,8 @@ class Tree:
         return () if kind in _IS_ATOM else payload
 
 
-def kinds_of(tree: Tree) -> bytes:
+def kinds_of(nodes: Sequence[Node]) -> bytes:
     """The kind of each node, as its number in `KINDS`."""
-    return _kinds_of(tree.nodes)
-
-
-def _kinds_of(nodes: Sequence[Node]) -> bytes:
     return bytes(map(_NUMBER.__getitem__, map(_KIND, nodes)))
 
 
@@ -146,7 +142,7 @@ def encode(tree: Tree, before: Encoded | None = None) -> bytes:
 
 def _sections(nodes: Sequence[Node], width: str) -> tuple[bytes, ...]:
     """The parts of an encoded tree, in the order `decode` takes them up again. Those of several stretches of nodes are joined."""
-    kinds, payloads = _kinds_of(nodes), list(map(_PAYLOAD, nodes))
+    kinds, payloads = kinds_of(nodes), list(map(_PAYLOAD, nodes))
 
     def of(*wanted: str) -> list[Any]:
         return list(itertools.compress(payloads, marked(kinds, wanted)))

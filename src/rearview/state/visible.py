@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from rearview.state.regions import Region
 from rearview.state.tree import Tree, kinds_of, marked
 
 _ITEM_BYTES = {
@@ -23,31 +25,55 @@ _ALL = {"nparray": 2, "storage": 0}
 Range = tuple[int, int]
 
 
-def ranges(tree: Tree) -> dict[int, Range]:
-    """Nodes of memory that is not seen as a whole -> first byte seen, and the one behind the last."""
-    nodes = tree.nodes
-    spans: dict[int, Range] = {}
-    layouts: dict[int, tuple[int, int] | None] = {}
-    whole: set[int] = set()
-    kinds = kinds_of(tree)
-    for kind, payload in itertools.compress(nodes, marked(kinds, (*_OFFSET_AT, *_ALL))):
-        if kind in _OFFSET_AT:
+@dataclass(slots=True)
+class _Spans:
+    """What is seen of memory, by its node, as far as nodes were looked at."""
+
+    partly: dict[int, Range] = field(default_factory=dict)
+    whole: set[int] = field(default_factory=set)
+    layouts: dict[int, tuple[int, int] | None] = field(default_factory=dict)
+
+    def copy(self) -> _Spans:
+        return _Spans(dict(self.partly), set(self.whole), dict(self.layouts))
+
+    def look(self, tree: Tree, first: int, last: int) -> _Spans:
+        """Look at the nodes from `first` to before `last`."""
+        nodes, partly, layouts = tree.nodes, self.partly, self.layouts
+        looked_at = nodes if last - first == len(nodes) else nodes[first:last]
+        for kind, payload in itertools.compress(looked_at, marked(kinds_of(looked_at), (*_OFFSET_AT, *_ALL))):
+            if kind not in _OFFSET_AT:
+                self.whole.add(payload[_ALL[kind]])
+                continue
             if payload[1] not in layouts:
                 layouts[payload[1]] = _layout(tree, payload[1])
             layout, memory = layouts[payload[1]], payload[2]
             if layout is None:
-                whole.add(memory)
+                self.whole.add(memory)
                 continue
             item, reach = layout
             begin = nodes[payload[_OFFSET_AT[kind]]][1] * item if reach else 0
-            known = spans.get(memory)
+            known = partly.get(memory)
             if known is None or known[0] == known[1]:
-                spans[memory] = (begin, begin + reach)
+                partly[memory] = (begin, begin + reach)
             elif reach:
-                spans[memory] = (min(known[0], begin), max(known[1], begin + reach))
-        else:
-            whole.add(payload[_ALL[kind]])
-    return {memory: span for memory, span in spans.items() if memory not in whole and span != (0, _size(tree, memory))}
+                partly[memory] = (min(known[0], begin), max(known[1], begin + reach))
+        return self.settled(tree)
+
+    def settled(self, tree: Tree) -> _Spans:
+        """Without what is seen as a whole, whatever else is met."""
+        self.whole |= {memory for memory, span in self.partly.items() if memory not in self.whole and span == (0, _size(tree, memory))}
+        self.partly = {memory: span for memory, span in self.partly.items() if memory not in self.whole}
+        return self
+
+
+def ranges(tree: Tree, region: Region | None = None) -> dict[int, Range]:
+    """Nodes of memory that is not seen as a whole -> first byte seen, and the one behind the last. `region`: what it has in common with
+    the states before."""
+    if region is None:
+        return _Spans().look(tree, 0, len(tree.nodes)).partly
+    spans = region.once("spans", lambda: _Spans().look(tree, region.first, region.last)).copy()
+    spans.look(tree, 0, region.first)
+    return spans.look(tree, region.last, len(tree.nodes)).partly
 
 
 def of_buffers(tree: Tree, spans: Mapping[int, Range] | None = None) -> dict[int, Range]:

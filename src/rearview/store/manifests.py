@@ -29,7 +29,8 @@ Loops = tuple[tuple[str, int], ...]
 SUFFIX = ".json"
 THINNED = ".thinned"
 PIN = ".pin"
-_CHECKSUM = "checksum"
+_CHECKSUM = b"checksum"
+_BETWEEN, _NOTHING = '","', '""'
 _NAME = re.compile(r"(?P<process>[0-9a-z.]+)-a(?P<attempt>\d+)-(?P<number>\d+)-(?P<part>inside|block|iteration)", re.ASCII)
 
 
@@ -155,12 +156,31 @@ def path_of(store: Store, name: ManifestName, suffix: str = SUFFIX) -> Path:
     return folder_of(store, name.run) / (str(name) + suffix)
 
 
-def write(store: Store, manifest: Manifest) -> Path:
-    """Publish a manifest: from here on the checkpoint exists. Everything it refers to must be on the disk."""
-    facts = _facts(manifest)
+@dataclass(slots=True)
+class Rows:
+    """The buffers of a manifest as they stand in its file. The second part of a checkpoint has the very same, as a rule."""
+
+    _buffers: tuple[Buffer, ...] | None = None
+    _text: str = ""
+
+    def of(self, buffers: tuple[Buffer, ...]) -> str:
+        """What is written of these; made once for those that come again."""
+        if self._buffers is not buffers:
+            self._buffers, self._text = buffers, f"[{','.join(map(_row, buffers))}]"
+        return self._text
+
+
+def _row(buffer: Buffer) -> str:
+    nbytes, digest, constant, where, chunks = buffer
+    names = f'"{_BETWEEN.join(chunks)}"' if chunks else ""
+    return f'[{nbytes},"{digest}",{int(constant)},{json.dumps(where) if where else _NOTHING},[{names}]]'
+
+
+def write(store: Store, manifest: Manifest, rows: Rows | None = None) -> Path:
+    """Publish a manifest: from here on the checkpoint exists. Everything it refers to must be on the disk. `rows`: of the one before."""
     path = path_of(store, manifest.name)
     try:
-        if not atomic.publish(path, encode(facts), tmp=store.tmp, replace=False):
+        if not atomic.publish(path, encode(_facts(manifest), (rows or Rows()).of(manifest.buffers)), tmp=store.tmp, replace=False):
             raise CheckpointError(f"checkpoint {manifest.name} of run {manifest.run} exists already and was left as it is")
     except OSError as problem:
         words = f"checkpoint {manifest.name} of run {manifest.run} could not be written"
@@ -170,14 +190,15 @@ def write(store: Store, manifest: Manifest) -> Path:
 
 def _facts(manifest: Manifest) -> dict[str, Any]:
     facts = {name.name: getattr(manifest, name.name) for name in fields(manifest) if name.name not in ("buffers", "more")}
-    buffers = [[one.nbytes, one.digest, int(one.constant), one.where, list(one.chunks)] for one in manifest.buffers]
-    return {"schema": SCHEMA, **facts, **manifest.more, "buffers": buffers}
+    return {"schema": SCHEMA, **facts, **manifest.more}
 
 
-def encode(facts: dict[str, Any]) -> bytes:
-    """JSON whose last key is the checksum: the CRC-32 of the text before it, in eight hexadecimal digits."""
-    body = json.dumps(facts, allow_nan=False, separators=(",", ":"))[:-1]
-    return f'{body},"{_CHECKSUM}":"{zlib.crc32(body.encode()):08x}"}}\n'.encode()
+def encode(facts: dict[str, Any], rows: str | None = None) -> bytes:
+    """JSON of facts, and of the rows of buffers where the facts are without. Its last key is the checksum: the CRC-32 of the text before
+    it, in eight hexadecimal digits."""
+    body = json.dumps(facts, allow_nan=False, separators=(",", ":"))[:-1].encode()
+    body = body if rows is None else b'%s,"buffers":%s' % (body, rows.encode())
+    return b'%s,"%s":"%08x"}\n' % (body, _CHECKSUM, zlib.crc32(body))
 
 
 _TAIL = re.compile(rb',"checksum":"([0-9a-f]{8})"\}\n')

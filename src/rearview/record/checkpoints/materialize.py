@@ -106,7 +106,7 @@ class Materializer:
         self._packer: Packer | None = None
         self._before = Before()
         """How the states before were hashed."""
-        self._encoded = trees.Encoded()
+        self._encoded, self._rows = trees.Encoded(), manifests.Rows()
         self.said_memory = False
 
     # -- on the training thread ----------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ class Materializer:
         with Packer(self.store, self.known) as packer:
             self._packer = packer
             try:
-                spans = visible.ranges(job.captured.tree)
+                spans = visible.ranges(job.captured.tree, job.captured.region)
                 entries = self._entries(job, packer, visible.of_buffers(job.captured.tree, spans))
                 written = packer.finish()
                 tree = trees.encode(job.captured.tree, self._encoded)
@@ -258,7 +258,7 @@ class Materializer:
                     "total_bytes": sum(entry.nbytes for entry in entries) + len(tree),
                 }
                 job.manifest = replace(job.manifest, tree=key, tree_bytes=len(tree), buffers=entries, roots=roots, files=files, stats=stats)
-                manifests.write(self.store, job.manifest)
+                manifests.write(self.store, job.manifest, self._rows)
             finally:
                 self._packer = None
         if not job.is_second:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rearview.state.regions import Region
 from rearview.state.take import classes, facts, modules, objects, tensors
 from rearview.state.take.attributes import own_dict, slot_members
 from rearview.state.take.levels import ATOMS, Changed, Levels, Read, is_packed
@@ -75,6 +76,7 @@ class _Kept:
     facts: facts.Facts
     anew: tuple[int, ...]
     """The numbers of what holds something that is not plain."""
+    region: Region
 
 
 @dataclass(slots=True)
@@ -169,6 +171,7 @@ def _learn(walk: Walk, roots: Mapping[RootKey, object]) -> tuple[_Kept | None, T
                 [(value, value.__module__, value.__qualname__) for value, _ in taken.values() if isinstance(value, type)],
                 told,
                 (*{*deferred, *_referring(nodes, start)},),
+                Region(start, len(walk.nodes), *told.allocations),
             )
     return kept, Taken(keys, [(number, *taken[number]) for number in deferred], grads)
 
@@ -206,6 +209,7 @@ def _take_over(walk: Walk, kept: _Kept, roots: Mapping[RootKey, object]) -> Take
         return None
     _splice(walk, kept, read)
     kept.facts.lay_out(walk, memory)
+    walk.region = kept.region if len(walk.buffer_nodes) == kept.region.memory else None
     anew = [(number, kept.levels.object_of(read, number), kept.takers[number]) for number in {*kept.anew, *read.others}]
     grads = [(number, grad) for number, grad in zip(kept.levels.tensors, memory.grads, strict=True) if grad is not None]
     return Taken(kept.keys, anew, grads)

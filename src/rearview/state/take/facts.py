@@ -100,6 +100,11 @@ class Facts:
         ask = _asking()
         return Memory(storages, list(map(ask["_version"], tensors)), list(map(ask["grad"], tensors)))
 
+    @property
+    def allocations(self) -> tuple[int, int]:
+        """How many stretches of memory there are, and how many of them are buffers."""
+        return len(self._buffers) + len(self._small), len(self._buffers)
+
     def lay_out(self, walk: Walk, memory: Memory) -> None:
         """Have the walk know the memory, as it is now."""
         versions, storages = memory.versions, memory.storages

@@ -5,20 +5,32 @@ Each library knows only its own allocation. After the walk, an allocation that l
 
 from __future__ import annotations
 
+import bisect
+import itertools
+import operator
 import sys
+from collections.abc import Hashable, Iterable
 from typing import Any
 
+from rearview.state.regions import Region
 from rearview.state.take.walk import Walk
 
 _MEMORY_AT = {"tensor": 2, "quantized": 2, "nparray": 2}
 _OFFSET_AT = {"tensor": 6, "quantized": 4, "nparray": 6}
 
 
+_Range = tuple[int, int, int]
+"""Where an allocation begins, its size below zero (of those that begin together the longer comes first), its node."""
+
+
 def merge(walk: Walk) -> None:
     """Describe memory that lies inside other memory by that."""
+    if walk.region is not None and _lies_apart(walk, walk.region):
+        return
     inside = _inside(walk)
     if not inside:
         return
+    walk.region = None  # what is described otherwise is not what other states have
     for number, (kind, payload) in enumerate(walk.nodes):
         at = _MEMORY_AT.get(kind)
         found = inside.get(payload[at]) if at is not None else None
@@ -35,14 +47,36 @@ def merge(walk: Walk) -> None:
     _drop_unused(walk, inside)
 
 
+def _ranges(memory: Iterable[tuple[Hashable, int]]) -> list[_Range]:
+    return sorted((key[1], -key[2], number) for key, number in memory if isinstance(key, tuple) and key[0] == "cpu")
+
+
+def _lies_apart(walk: Walk, region: Region) -> bool:
+    """Whether nothing overlaps, by what is known of what was taken over."""
+    known = region.once("ranges", lambda: _apart(_ranges(itertools.islice(walk.buffer_nodes.items(), region.memory))))
+    others = _apart(_ranges(itertools.islice(walk.buffer_nodes.items(), region.memory, None)))
+    if known is None or others is None:
+        return False
+    begins, ends = known
+    for begin, end in zip(*others, strict=True):
+        at = bisect.bisect_right(begins, begin)
+        if (at and ends[at - 1] > begin) or (at < len(begins) and begins[at] < end):
+            return False
+    return True
+
+
+def _apart(ranges: list[_Range]) -> tuple[list[int], list[int]] | None:
+    """Where they begin and where they end; None if some overlap."""
+    begins, ends = [begin for begin, _, _ in ranges], [begin - negative for begin, negative, _ in ranges]
+    return (begins, ends) if all(map(operator.le, ends, begins[1:])) else None
+
+
 def _inside(walk: Walk) -> dict[int, tuple[int, int]]:
     """Node of memory to the node of what it lies in, and how far from its beginning."""
-    ranges = [(key[1], -key[2], number) for key, number in walk.buffer_nodes.items() if isinstance(key, tuple) and key[0] == "cpu"]
-    ranges.sort()  # the longer first, of those that begin together
     found: dict[int, tuple[int, int]] = {}
     group: list[tuple[int, int, int]] = []
     high = 0
-    for begin, negative, number in [*ranges, (1 << 64, 0, -1)]:
+    for begin, negative, number in [*_ranges(walk.buffer_nodes.items()), (1 << 64, 0, -1)]:
         if begin >= high:
             if len(group) > 1:
                 found |= _parts(walk, group, high)

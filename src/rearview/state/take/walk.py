@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from rearview.state.buffers import LiveBuffer
 from rearview.state.places import Places, root_text
+from rearview.state.regions import Region
 from rearview.state.tree import FIRST, NONE, Node, RootKey, Tree
 from rearview.store.encoding import type_name
 
@@ -91,6 +92,8 @@ class Walk:
         self.pickled: list[int] = []
         self.mapped: set[str] = set()
         """Files that are written through memory."""
+        self.region: Region | None = None
+        """What was taken over from the state before."""
         self.hooked: list[tuple[int, Any]] | None = None
         """What has hooks, where somebody wants to know."""
         self.omit = omit

@@ -57,7 +57,7 @@ class Packer:
         self._lease: leases.Lease | None = None
         self._pieces: dict[bool, dict[bytes, Piece]] = {False: {}, True: {}}
         """New chunks, constant ones apart."""
-        self._held: dict[str, bool] = {}
+        self._held: set[str] = set()
         """Packs this checkpoint relies on, looked at since the lease was taken."""
         self._given_up = False
 
@@ -94,8 +94,7 @@ class Packer:
     def missing(self, names: Sequence[bytes]) -> list[bytes]:
         """Of chunks that an earlier checkpoint has: those that are not there any more. The others are held as if added."""
         self._take_lease()
-        packs = set(self.known.packs_of(names))
-        if packs and packs <= self._held.keys():  # of thousands of chunks, which lie in a few packs
+        if all(pack is not None and self._hold(pack) for pack in set(self.known.packs_of(names))):  # of thousands of chunks a few packs
             return []
         absent = [name for name in names if not self._has(name)]
         if absent:
@@ -110,11 +109,15 @@ class Packer:
             pack = self.known.pack_of(name)
             if pack is None:
                 return False
-            if pack in self._held:
+            if self._hold(pack):  # else gone, or thinned: look where it is now
                 return True
-            if self.known.hold(pack):  # else gone, or thinned: look where it is now
-                self._held[pack] = True
         return False
+
+    def _hold(self, pack: str) -> bool:
+        """Rely on a pack, if it is still what it was."""
+        if pack not in self._held and self.known.hold(pack):
+            self._held.add(pack)
+        return pack in self._held
 
     def finish(self) -> Written:
         """Write what is new and wait for the disk. After an error nothing of it is there."""
