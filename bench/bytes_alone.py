@@ -16,6 +16,7 @@ from rearview.record.checkpoints import staging
 from rearview.state.capture import capture
 from rearview.store import layout
 from rearview.store.packs import Known, Packer
+from rearview.store.packs.chunks import digest
 
 
 def cpu_seconds(tensors: list[torch.Tensor], step: Callable[[], None], folder: Path, times: int) -> list[float]:
@@ -28,12 +29,12 @@ def cpu_seconds(tensors: list[torch.Tensor], step: Callable[[], None], folder: P
     for _ in range(times):
         step()
         began = time.thread_time()
-        views = staging.copy(buffers, arena)
-        if not all(staging.same(buffer, view) for buffer, view in zip(buffers, views, strict=True)):
-            raise RuntimeError("a copy that is none")
+        copies = staging.copy(buffers, arena, digest)
+        pairs = [(buffer.address, at, buffer.nbytes) for buffer, at in zip(buffers, copies.addresses, strict=True)]
+        if None in copies.names or staging.unequal(pairs):
+            raise RuntimeError("a copy that is none, or a tensor that is not small")
         with Packer(store, known) as packer:
-            for view in views:
-                packer.add(view)
+            packer.add_named(list(zip(copies.names, copies.views, copies.addresses, strict=True)))
             packer.finish()
         taken.append(time.thread_time() - began)
     return taken

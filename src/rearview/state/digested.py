@@ -23,8 +23,36 @@ _STRETCH = 256
 """Nodes that are compared at once."""
 _KIND = operator.itemgetter(0)
 
-Owned = Mapping[int, tuple[bytes, int]]
+Owns = Mapping[int, tuple[bytes, int]]
 """Nodes that a root has: its name, and their number there."""
+_MANY = 1000
+
+
+class Owned:
+    """What the roots have that were looked at so far. Those that have many nodes stay by themselves: nobody copies them."""
+
+    def __init__(self) -> None:
+        self._few: dict[int, tuple[bytes, int]] = {}
+        self._parts: list[Owns] = [self._few]
+
+    def add(self, owns: Owns) -> None:
+        """A root has these."""
+        if len(owns) < _MANY:
+            self._few.update(owns)
+        else:
+            self._parts.append(owns)
+
+    def get(self, node: int) -> tuple[bytes, int] | None:
+        """Who has a node."""
+        for part in self._parts:
+            found = part.get(node)
+            if found is not None:
+                return found
+        return None
+
+    def among(self, nodes: frozenset[int]) -> dict[int, tuple[bytes, int]]:
+        """Who has which of these."""
+        return {node: part[node] for part in self._parts for node in part.keys() & nodes}
 
 
 @dataclass(slots=True)
@@ -36,13 +64,13 @@ class Told:
     """What was hashed, without what memory counts with: that stands between two of these."""
     memory: list[int]
     """The nodes of that memory."""
-    owns: Owned
+    owns: Owns
     """What the root reached first."""
     reached: frozenset[int]
     """All nodes that the texts depend on."""
     last: int
     """The highest of them."""
-    referred: Owned
+    referred: Owns
     """Those of them that other roots had."""
     hashed: tuple[list[bytes], str] | None = None
     """What memory counted with when it was last hashed, and the digest."""
@@ -51,7 +79,7 @@ class Told:
         """Whether the same would be told now: of the same nodes, as far as others do not have them."""
         if self.number != number or self.last >= end or not others.isdisjoint(self.reached):
             return False
-        return {node: owned[node] for node in owned.keys() & self.reached} == self.referred
+        return owned.among(self.reached) == self.referred
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rearview.state import visible
-from rearview.state.digested import Before, Owned, Told
+from rearview.state.digested import Before, Owned, Owns, Told
 from rearview.state.take.tensors import HISTORY, RETAINS_GRAD
 from rearview.state.tree import KINDS, RootKey, Tree, is_atom
 
@@ -36,6 +36,7 @@ _LINES = {kind: b"\n" + kind.encode() for kind in KINDS}
 _UNORDERED = ("set", "frozenset", "weakset")
 _SET_ITEMS_AT = 2
 _NOWHERE = (b"", 0)
+_NOBODYS = Owned()
 
 
 def root_digests(
@@ -92,7 +93,7 @@ class _Digests:
         self._atoms: dict[int, bytes] = {}
         self._called: dict[int, bytes] = {}
         """How nodes are called in the root that is looked at: atoms by what they are, others by their number in it."""
-        self.owned: dict[int, tuple[bytes, int]] = {}
+        self.owned = Owned()
         """Nodes that a root had before: its name, and their number there."""
         self._by_content = False
         """Whether the order of what was walked depends on more than its nodes."""
@@ -100,7 +101,7 @@ class _Digests:
     def of(self, root: int, name: bytes) -> str:
         """The digest of a root that owns what it reaches first."""
         out, nodes, _ = self._walk(root, self._called, self.owned)
-        self.owned.update(self._owns(nodes, name))
+        self.owned.add(self._owns(nodes, name))
         return _digest(out)
 
     def told(self, root: int, name: bytes) -> tuple[str, Told | None]:
@@ -109,21 +110,20 @@ class _Digests:
         out, nodes, places = self._walk(root, self._called, self.owned)
         owns = self._owns(nodes, name)
         told = None if self._by_content else self._told(root, out, owns, places)
-        self.owned.update(owns)
+        self.owned.add(owns)
         return _digest(out), told
 
-    def _told(self, root: int, out: list[bytes], owns: Owned, places: list[int]) -> Told:
+    def _told(self, root: int, out: list[bytes], owns: Owns, places: list[int]) -> Told:
         table = self._tree.nodes
         memory = [node for node in owns if table[node][0] in _MEMORY]
         reached = frozenset(owns).union([root], *(table[node][1] for node in owns if table[node][0] not in _MEMORY))
         cuts = zip([-1, *places], [*places, len(out)], strict=True)
         texts = [b"".join(out[after + 1 : before]) for after, before in cuts]
-        referred = {node: self.owned[node] for node in self.owned.keys() & reached}
-        return Told(root, texts, memory, owns, reached, max(reached), referred)
+        return Told(root, texts, memory, owns, reached, max(reached), self.owned.among(reached))
 
     def again(self, told: Told) -> str:
         """The digest of a root that is told as it was; only what memory holds may be another."""
-        self.owned.update(told.owns)
+        self.owned.add(told.owns)
         memory = list(map(self._memory, told.memory))
         if told.hashed is None or told.hashed[0] != memory:  # the second part of a checkpoint holds what the first does, as a rule
             parts: list[bytes] = [b""] * (2 * len(memory) + 1)
@@ -163,8 +163,8 @@ class _Digests:
         kind = self._tree.nodes[node][0]
         if kind not in _MEMORY and is_atom(kind):
             token = called[node] = self._token(node)
-        elif node in owned:
-            return b"@%s:%d" % owned[node]
+        elif (owner := owned.get(node)) is not None:
+            return b"@%s:%d" % owner
         else:
             token = called[node] = b" #%d" % len(queue)
             queue.append(node)
@@ -184,11 +184,13 @@ class _Digests:
         items = list(dict.fromkeys(payload[_SET_ITEMS_AT:]))  # one may be named twice: how a set is filled (`take/sets`)
         if not items:
             return payload
-        keys = {item: self._token(item) if is_atom(nodes[item][0]) else _digest(self._walk(item, {}, {})[0]).encode() for item in items}
+        keys = {
+            item: self._token(item) if is_atom(nodes[item][0]) else _digest(self._walk(item, {}, _NOBODYS)[0]).encode() for item in items
+        }
         equal = len(set(keys.values())) < len(items)
         self._by_content |= equal or not all(is_atom(nodes[item][0]) for item in items)
         if equal:
-            items.sort(key=lambda item: (self._places.get(item, -1), owned.get(item, _NOWHERE), called.get(item, b"")))
+            items.sort(key=lambda item: (self._places.get(item, -1), owned.get(item) or _NOWHERE, called.get(item, b"")))
         return [*payload[:_SET_ITEMS_AT], *sorted(items, key=lambda item: keys[item])]
 
     @functools.cached_property

@@ -82,6 +82,8 @@ class Job:
     problem: Exception | None = None
     names: list[Names] = field(default_factory=list)
     """The chunks of each buffer, once they are in the store."""
+    packs: frozenset[str] = frozenset()
+    """Where all of them are."""
     seen: dict[Any, tuple[visible.Range, bytes]] = field(default_factory=dict)
     """Buffer key -> which part of it tensors show, and the digest of that part, if it is not all of it."""
     done: threading.Event = field(default_factory=threading.Event)
@@ -264,7 +266,8 @@ class Materializer:
         if not job.is_second:
             for k, buffer in enumerate(job.captured.buffers):
                 if not buffer.private:
-                    self.changes.kept(buffer, job.names[k], _whole(job, k, job.names[k]))
+                    self.changes.kept(buffer, job.names[k], _whole(job, k) if buffer.constant_hint else None)
+        job.packs = written.packs
         job.written = True
         job.lost_s = job.stall_s + (time.thread_time() - cpu if job.held_since is None else 0.0)
 
@@ -302,7 +305,7 @@ class Materializer:
     def _still_there(self, job: Job, packer: Packer) -> None:
         """What the first part has is in the store, and stays."""
         assert job.first is not None
-        if packer.missing([name for k in job.same_as.values() for name in job.first.names[k]]):
+        if not packer.relies_on(job.first.packs):
             for k, same_as in job.same_as.items():
                 self._held(job.captured.buffers[k], job.first.names[same_as], packer)
 
@@ -369,9 +372,9 @@ def _is_as_before(first: Job, at: int, buffer: Any, *, whole: bool) -> bool:
     return staging.same(buffer, staged) if whole or buffer.nbytes < _SAMPLED else staging.alike(buffer, staged)
 
 
-def _whole(job: Job, k: int, names: Names) -> bytes | None:
+def _whole(job: Job, k: int) -> bytes | None:
     """The digest of a copy in one go, of what is likely to be proved by it from now on."""
-    if len(names) < 2 or k not in job.staged or not job.captured.buffers[k].constant_hint:
+    if len(job.names[k]) < 2 or k not in job.staged:
         return None
     return digest(job.staged[k])
 

@@ -172,7 +172,7 @@ def untouched(empty: set[Any]) -> bool:
 def all_untouched(several: Sequence[set[Any]]) -> bool:
     """Whether all of them are empty and have no gaps."""
     compare, places = _comparing(), list(map(object.__hash__, several))
-    if compare is None or not all(0 < at < 1 << 60 for at in places):
+    if compare is None or (places and not 0 < min(places) <= max(places) < 1 << 60):
         return not any(several) and all(map(untouched, several))
     filled = map(compare, [(at << 4) + _FILL for at in places], itertools.repeat(_NOTHING), itertools.repeat(8))
     return not any(filled)

@@ -52,6 +52,11 @@ class PackIndex:
     def __iter__(self) -> Iterator[Entry]:
         return _ENTRY.iter_unpack(self.raw)
 
+    @property
+    def chunk_bytes(self) -> int:
+        """Of all chunks together."""
+        return sum(size for _, _, size in self)
+
     def encode(self) -> bytes:
         """As bytes of a file, with its checksum at the end."""
         head = _HEAD.pack(MAGIC, bytes.fromhex(self.pack), self.size_bytes, _CONSTANT if self.constant else 0, len(self))

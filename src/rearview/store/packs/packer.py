@@ -9,7 +9,7 @@ manifest: gc keeps its hands off what a checkpoint in the making relies on.
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -38,7 +38,8 @@ class Written:
 
     new_bytes: int
     """Of chunks that the store did not have."""
-    packs: tuple[str, ...]
+    packs: frozenset[str]
+    """In which all chunks of the checkpoint are, whoever wrote them."""
 
 
 class Packer:
@@ -91,6 +92,11 @@ class Packer:
             elif not self._has(name):
                 pieces[name] = Piece(name, part, address)
 
+    def relies_on(self, packs: Iterable[str]) -> bool:
+        """Whether packs that an earlier checkpoint wrote or relied on are what they were. Then their chunks are held as if added."""
+        self._take_lease()
+        return all(map(self._hold, packs))
+
     def missing(self, names: Sequence[bytes]) -> list[bytes]:
         """Of chunks that an earlier checkpoint has: those that are not there any more. The others are held as if added."""
         self._take_lease()
@@ -126,12 +132,11 @@ class Packer:
             for constant in (True, False)
             for pack in layout.plan(list(self._pieces[constant].values()), constant=constant, pack_bytes=self._pack_bytes)
         ]
-        new_bytes = sum(size for pack in plans for _, _, size in pack.entries())
         published = self._write(plans)
         for found in published:
             self.known.add(found)
         self._pieces = {False: {}, True: {}}
-        return Written(new_bytes, tuple(found.pack for found in published))
+        return Written(sum(found.chunk_bytes for found in published), frozenset(self._held.union(found.pack for found in published)))
 
     def _write(self, plans: list[PackPlan]) -> list[PackIndex]:
         """Each pack into a temporary file; names only when all of them are on the disk: a full disk leaves nothing behind."""
