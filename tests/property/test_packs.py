@@ -71,17 +71,17 @@ def test_a_layout_holds_each_chunk_once_and_none_overlap(given_pieces: list[tupl
     found, address = [], 16 * PAGE
     for k, (size, gap) in enumerate(given_pieces):
         address += gap
-        found.append(layout.Piece(k.to_bytes(16, "big"), memory[:size], address))
+        found.append((k.to_bytes(16, "big"), memory[:size], address))
         address += size
     plans = layout.plan(found, constant=False, pack_bytes=pack_bytes)
     entries = [(number, *entry) for number, plan in enumerate(plans) for entry in plan.entries()]
-    assert sorted(name for _, name, _, _ in entries) == [piece.digest for piece in found]
+    assert sorted(name for _, name, _, _ in entries) == [digest for digest, _, _ in found]
     for number, plan in enumerate(plans):
         ranges = sorted((offset, offset + size) for which, _, offset, size in entries if which == number)
         assert all(end <= start for (_, end), (start, _) in itertools.pairwise(ranges))
         assert ranges[-1][1] <= plan.size_bytes
         assert plan.size_bytes % PAGE == 0
-        assert all(stretch.pieces[0].address % PAGE == 0 for stretch in plan.stretches)
+        assert all(stretch.address % PAGE == 0 for stretch in plan.stretches)
 
 
 entries = st.lists(st.tuples(st.binary(min_size=16, max_size=16), st.integers(0, 1 << 30), st.integers(0, packs.CHUNK_BYTES)), max_size=20)

@@ -18,7 +18,7 @@ from rearview.store.findings import Finding, damage, note
 from rearview.store.layout import Store
 from rearview.store.manifests import Manifest, ManifestName
 from rearview.store.packs import index as indexes
-from rearview.store.packs.chunks import digest
+from rearview.store.packs.hashing import digest
 from rearview.store.packs.index import PackIndex
 
 _MARKS = (manifests.THINNED, manifests.PIN)

@@ -12,7 +12,7 @@ from rearview.errors import Damaged
 from rearview.store import sweeping
 from rearview.store.layout import Store
 from rearview.store.packs import index as indexes
-from rearview.store.packs.chunks import digest
+from rearview.store.packs.hashing import digest
 from rearview.store.packs.index import PackIndex
 
 

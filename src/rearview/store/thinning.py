@@ -15,7 +15,7 @@ from rearview.store import atomic, direct, sweeping
 from rearview.store.direct import PAGE, up
 from rearview.store.layout import Store
 from rearview.store.packs import index as indexes
-from rearview.store.packs.chunks import digest
+from rearview.store.packs.hashing import digest
 from rearview.store.packs.index import Entry, PackIndex
 
 

@@ -9,7 +9,7 @@ import pytest
 from rearview.state.capture import capture
 from rearview.state.digested import Before
 from rearview.state.digests import _Digests, root_digests
-from rearview.store.packs.chunks import digest
+from rearview.store.packs.hashing import digest
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

@@ -20,7 +20,7 @@ from rearview.state.scope import OF_CODE, REMEMBERED, assigned_by_functions
 from rearview.state.tree import RootKey, Tree
 from rearview.store.manifests import Manifest
 from rearview.store.packs import buffer_digest, names_of
-from rearview.store.packs.chunks import digest
+from rearview.store.packs.hashing import digest
 
 MOST_NAMED = 20
 """So many differing roots are named; the others are counted."""

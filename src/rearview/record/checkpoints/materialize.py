@@ -27,8 +27,9 @@ from rearview.store import direct, manifests, objects
 from rearview.store.layout import Store
 from rearview.store.manifests import Buffer, Manifest
 from rearview.store.packs import Known, Names, Packer
-from rearview.store.packs.chunks import CHUNK_BYTES, digest
-from rearview.store.packs.packer import Chunk
+from rearview.store.packs.chunks import CHUNK_BYTES
+from rearview.store.packs.hashing import digest, held_digest
+from rearview.store.packs.layout import Piece
 
 SECOND_ROOM = 64 << 20
 """The second part of a checkpoint may take this much beside the first."""
@@ -65,7 +66,7 @@ class Job:
     is_second: bool
     staged: dict[int, memoryview] = field(default_factory=dict)
     """Buffer number -> its copy."""
-    chunks: dict[int, Chunk] = field(default_factory=dict)
+    chunks: dict[int, Piece] = field(default_factory=dict)
     """Buffer number -> its copy as the one chunk that it is, of those that were hashed when they were copied."""
     addresses: dict[int, int] = field(default_factory=dict)
     """Buffer number -> where its copy is, of those that lie in memory of ours."""
@@ -137,7 +138,7 @@ class Materializer:
         else:
             self.wait()
         if self._fits(total - arena.size):
-            staged = staging.copy([captured.buffers[k] for k in copies], arena, digest)
+            staged = staging.copy([captured.buffers[k] for k in copies], arena, held_digest())
             job.staged.update(zip(copies, staged.views, strict=True))
             job.addresses.update(zip(copies, staged.addresses, strict=True))
             named = zip(copies, staged.names, staged.views, staged.addresses, strict=True)
@@ -336,6 +337,7 @@ def _as_in_first(first: Job, buffers: Sequence[Any]) -> dict[int, int]:
     """
     numbers = {buffer.key: k for k, buffer in enumerate(first.captured.buffers)}
     found: dict[int, int] = {}
+    name = held_digest()
     compared: list[int] = []
     pairs: list[staging.Piece] = []
     whole = _COMPARED_WHOLE
@@ -350,8 +352,11 @@ def _as_in_first(first: Job, buffers: Sequence[Any]) -> dict[int, int]:
         before = first.captured.buffers[at]
         if before.nbytes != size or before.version != version:
             continue
-        address = first.addresses.get(at)
-        if address is not None and size < _SAMPLED:
+        chunk, address = first.chunks.get(at), first.addresses.get(at)
+        if chunk is not None and name is not None:  # half of the memory is looked at that a comparison with the copy takes
+            if buffer.address and name(buffer.address, size) == chunk[0]:
+                found[k] = at
+        elif address is not None and size < _SAMPLED:
             if buffer.address:
                 found[k] = at
                 compared.append(k)

@@ -175,8 +175,8 @@ def layout(sizes: Sequence[int]) -> tuple[list[int], int]:
     return offsets, at
 
 
-def copy(buffers: Sequence[Buffer], arena: Arena, name: Callable[[memoryview], bytes] | None = None) -> Copies:
-    """Copy buffers into the arena. `name`: those that are not large are called by it at once."""
+def copy(buffers: Sequence[Buffer], arena: Arena, name: Callable[[int, int], bytes] | None = None) -> Copies:
+    """Copy buffers into the arena. `name`: by which those that are not large are called at once, by address and size."""
     laid = arena.laid([buffer.nbytes for buffer in buffers])
     names: list[bytes | None] = [None] * len(buffers)
     quick_memcpy = _of_c("memcpy", held=True)
@@ -188,7 +188,7 @@ def copy(buffers: Sequence[Buffer], arena: Arena, name: Callable[[memoryview], b
         if address and size < _LARGE:
             quick_memcpy(to, address, size)
             if name is not None and size <= _HOT:
-                names[k] = name(laid.views[k])
+                names[k] = name(to, size)
         elif address:
             pieces.extend(_pieces(to, address, size))
         elif sys.modules.get("torch") is not None and (source := buffer.tensor()) is not None:

@@ -23,7 +23,7 @@ from rearview.store import manifests, objects
 from rearview.store.layout import Store
 from rearview.store.manifests import Manifest
 from rearview.store.packs import Known, PackReader
-from rearview.store.packs.chunks import digest
+from rearview.store.packs.hashing import digest
 
 NOW, ITERATION = ("stream", "global"), ("stream", "iteration")
 """The random streams at the boundary, and where the iteration of the main loop began."""

@@ -6,11 +6,11 @@ chunks, so two buffers have one digest exactly when they have the same bytes.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from rearview.errors import Damaged
+from rearview.store.packs.hashing import digest
 
 CHUNK_BYTES = 1 << 20
 DIGEST_BYTES = 16
@@ -26,23 +26,6 @@ class ChunkRef(NamedTuple):
 
     digest: bytes
     size: int
-
-
-def digest(view: memoryview | bytes) -> bytes:
-    """xxh3-128 of bytes.
-
-    By way of the object: it gives other threads the interpreter while it runs in every release of the library, the
-    function of the same name only in late ones. 1 MiB takes 0.1 ms.
-    """
-    found: bytes = _hasher()(view).digest()
-    return found
-
-
-@functools.cache
-def _hasher() -> Callable[[memoryview | bytes], Any]:
-    import xxhash
-
-    return xxhash.xxh3_128
 
 
 def buffer_digest(names: Iterable[bytes]) -> str:

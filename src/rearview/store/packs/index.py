@@ -17,7 +17,8 @@ from pathlib import Path
 
 from rearview.errors import Damaged
 from rearview.store.layout import Store
-from rearview.store.packs.chunks import CHUNK_BYTES, DIGEST_BYTES, digest
+from rearview.store.packs.chunks import CHUNK_BYTES, DIGEST_BYTES
+from rearview.store.packs.hashing import digest
 
 MAGIC = b"RVPACK1\n"
 _HEAD = struct.Struct("<8s16sQII")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from rearview.store.direct import PAGE, up
 from rearview.store.packs.index import Entry
@@ -19,13 +18,8 @@ STRAIGHT_BYTES = 64 << 10
 """Shorter stretches are copied: that costs less than a write of their own and the rest of a page."""
 
 
-class Piece(NamedTuple):
-    """A new chunk and the memory it is in."""
-
-    digest: bytes
-    view: memoryview
-    address: int
-    """Of its first byte; 0 if unknown."""
+Piece = tuple[bytes, memoryview, int]
+"""A new chunk: its digest, the memory it is in, and the address of that; 0 if unknown. A plain tuple: there are thousands of them."""
 
 
 @dataclass(slots=True)
@@ -34,6 +28,11 @@ class Stretch:
 
     pieces: list[Piece]
     size: int
+
+    @property
+    def address(self) -> int:
+        """Of its first byte."""
+        return self.pieces[0][2]
 
 
 @dataclass(slots=True)
@@ -52,21 +51,23 @@ class PackPlan:
     @property
     def size_bytes(self) -> int:
         """Of the file: whole pages."""
-        return self.rest_offset + up(sum(piece.view.nbytes for piece in self.rest))
+        return self.rest_offset + up(sum(view.nbytes for _, view, _ in self.rest))
 
     def entries(self) -> Iterator[Entry]:
         """What the index will list."""
         start = 0
         for stretch in self.stretches:
             at = start
-            for piece in stretch.pieces:
-                yield piece.digest, at, piece.view.nbytes
-                at += piece.view.nbytes
+            for digest, view, _ in stretch.pieces:
+                size = view.nbytes
+                yield digest, at, size
+                at += size
             start += up(stretch.size)
         at = start
-        for piece in self.rest:
-            yield piece.digest, at, piece.view.nbytes
-            at += piece.view.nbytes
+        for digest, view, _ in self.rest:
+            size = view.nbytes
+            yield digest, at, size
+            at += size
 
 
 def plan(pieces: Sequence[Piece], *, constant: bool, pack_bytes: int = PACK_BYTES) -> list[PackPlan]:
@@ -75,7 +76,7 @@ def plan(pieces: Sequence[Piece], *, constant: bool, pack_bytes: int = PACK_BYTE
     for group in _groups(pieces, pack_bytes):
         pack = PackPlan(constant)
         for stretch in _stretches(group):
-            if stretch.pieces[0].address % PAGE == 0 and stretch.pieces[0].address and stretch.size >= STRAIGHT_BYTES:
+            if stretch.address % PAGE == 0 and stretch.address and stretch.size >= STRAIGHT_BYTES:
                 pack.stretches.append(stretch)
             else:
                 pack.rest += stretch.pieces
@@ -87,11 +88,11 @@ def _groups(pieces: Sequence[Piece], pack_bytes: int) -> Iterator[list[Piece]]:
     group: list[Piece] = []
     size = 0
     for piece in pieces:
-        if group and size + piece.view.nbytes > pack_bytes:
+        if group and size + piece[1].nbytes > pack_bytes:
             yield group
             group, size = [], 0
         group.append(piece)
-        size += piece.view.nbytes
+        size += piece[1].nbytes
     if group:
         yield group
 
@@ -100,13 +101,15 @@ def _stretches(pieces: Sequence[Piece]) -> Iterator[Stretch]:
     stretch: Stretch | None = None
     end = 0
     for piece in pieces:
-        if stretch is not None and piece.address and piece.address == end:
+        _, view, address = piece
+        size = view.nbytes
+        if stretch is not None and address and address == end:
             stretch.pieces.append(piece)
-            stretch.size += piece.view.nbytes
+            stretch.size += size
         else:
             if stretch is not None:
                 yield stretch
-            stretch = Stretch([piece], piece.view.nbytes)
-        end = piece.address + piece.view.nbytes
+            stretch = Stretch([piece], size)
+        end = address + size
     if stretch is not None:
         yield stretch

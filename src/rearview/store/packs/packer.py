@@ -19,17 +19,14 @@ from rearview.store import atomic, direct, leases
 from rearview.store.layout import Store
 from rearview.store.packs import index as indexes
 from rearview.store.packs import layout, stream
-from rearview.store.packs.chunks import CHUNK_BYTES, Names, digest
+from rearview.store.packs.chunks import CHUNK_BYTES, Names
+from rearview.store.packs.hashing import digest
 from rearview.store.packs.index import PackIndex
 from rearview.store.packs.known import Known
 from rearview.store.packs.layout import PackPlan, Piece
 
 _TRIES = 3
 """How often a chunk is looked for anew because gc moved it meanwhile."""
-
-
-Chunk = tuple[bytes, memoryview, int]
-"""A chunk by name, its memory, and the address of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +73,20 @@ class Packer:
         self._go_on()
         name = digest(part)
         if not self._has(name):
-            self._pieces[constant][name] = Piece(name, part, address or direct.address_of(part))
+            self._pieces[constant][name] = (name, part, address or direct.address_of(part))
         return name
 
-    def add_named(self, chunks: Sequence[Chunk], constant: bool = False) -> None:
+    def add_named(self, chunks: Sequence[Piece], constant: bool = False) -> None:
         """Many chunks whose names are known already; otherwise as `add`."""
         if not chunks:
             return
         self._take_lease()
         self._go_on()
-        pieces, packs = self._pieces[constant], self.known.packs_of([name for name, _, _ in chunks])
-        for (name, part, address), pack in zip(chunks, packs, strict=True):
-            if pack is None and name not in self._pieces[not constant]:
-                pieces.setdefault(name, Piece(name, part, address))
-            elif not self._has(name):
-                pieces[name] = Piece(name, part, address)
+        pieces, others = self._pieces[constant], self._pieces[not constant]
+        for chunk, pack in zip(chunks, self.known.packs_of([name for name, _, _ in chunks]), strict=True):
+            name = chunk[0]
+            if (pack is None and name not in others) or not self._has(name):
+                pieces.setdefault(name, chunk)
 
     def relies_on(self, packs: Iterable[str]) -> bool:
         """Whether packs that an earlier checkpoint wrote or relied on are what they were. Then their chunks are held as if added."""

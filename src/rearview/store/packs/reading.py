@@ -19,7 +19,8 @@ from rearview.store import direct
 from rearview.store.direct import PAGE
 from rearview.store.layout import Store
 from rearview.store.packs import index as indexes
-from rearview.store.packs.chunks import ChunkRef, digest
+from rearview.store.packs.chunks import ChunkRef
+from rearview.store.packs.hashing import digest
 from rearview.store.packs.known import Known, Place
 
 BLOCK_BYTES = 8 << 20

@@ -32,7 +32,7 @@ def write(file: direct.NewFile, plan: PackPlan, go_on: Callable[[], None]) -> No
 
 def _memory(stretch: Stretch) -> memoryview:
     """The stretch as one piece of memory. The views of its pieces keep that memory alive."""
-    return memoryview((ctypes.c_char * stretch.size).from_address(stretch.pieces[0].address)).cast("B")
+    return memoryview((ctypes.c_char * stretch.size).from_address(stretch.address)).cast("B")
 
 
 class _Stream:
@@ -79,13 +79,12 @@ class _Stream:
 
     def copied(self, pieces: Sequence[Piece]) -> None:
         """What is not at a page goes through a buffer, close together; the last page is filled up with zeros."""
-        left = sum(piece.view.nbytes for piece in pieces)
+        left = sum(view.nbytes for _, view, _ in pieces)
         if not left:
             return
         buffer = memoryview(direct.aligned_memory(min(_COPIES_BYTES, left)))
         filled = 0
-        for piece in pieces:
-            view = piece.view
+        for _, view, _ in pieces:
             while view.nbytes:
                 step = min(view.nbytes, COPY_BYTES, len(buffer) - filled)
                 buffer[filled : filled + step] = view[:step]
