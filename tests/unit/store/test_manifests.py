@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,6 +53,18 @@ def test_a_manifest_comes_back_as_it_was(store: Store) -> None:
     assert manifests.read(store, FULL.name) == FULL
     assert FULL.size_bytes == 17
     assert [ref.size for ref in FULL.buffers[0].refs()] == [5]
+
+
+def test_rows_are_those_of_the_buffers_that_are_written(store: Store) -> None:
+    """Made once for the two parts of a checkpoint, and anew where the buffers are others."""
+    rows = manifests.Rows()
+    second = replace(FULL, part="iteration")
+    other = replace(FULL, number=18, buffers=(Buffer(7, "5" * 32, False, 'a "name"', ("6" * 32, "7" * 32)), *FULL.buffers))
+    for manifest in (FULL, second, other):
+        manifests.write(store, manifest, rows)
+        assert manifests.read(store, manifest.name) == manifest
+    plain = [[one.nbytes, one.digest, int(one.constant), one.where, list(one.chunks)] for one in other.buffers]
+    assert json.loads(rows.of(other.buffers)) == plain
 
 
 def test_it_is_written_once(store: Store) -> None:

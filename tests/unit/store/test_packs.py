@@ -16,7 +16,7 @@ from rearview.errors import CheckpointError, Damaged
 from rearview.store import direct, leases, packs
 from rearview.store.layout import Store
 from rearview.store.manifests import Buffer
-from rearview.store.packs import ChunkRef, Known, Packer, index
+from rearview.store.packs import ChunkRef, Known, Packer, digest, index
 from tests.unit.store.checkpoints import new_store, staged
 
 MIB = 1 << 20
@@ -255,6 +255,47 @@ def test_what_went_is_written_again(store: Store) -> None:
         assert packer.missing(names(refs)) == []
         assert packer.finish().new_bytes == 2 * MIB
     assert packs.read_buffer(store, Known(store), refs) == noise(2 * MIB)
+
+
+def test_chunks_whose_names_are_known_are_put_as_others_are(store: Store) -> None:
+    data = [noise(5000, 1), noise(100_000, 2), noise(5000, 1), noise(70_000, 3)]
+    views = staged(*data)
+    chunks = [(digest(view), view, direct.address_of(view)) for view in views]
+    (there,) = put(store, data[3])
+    known = Known(store)
+    with Packer(store, known) as packer:
+        packer.add_named([])
+        packer.add_named(chunks)
+        packer.add_named(chunks[:1], constant=True)
+        written = packer.finish()
+        assert written.new_bytes == 105_000
+        assert known.pack_of(there[0].digest) in written.packs
+        assert packer.relies_on(written.packs)
+    every = Known(store)
+    assert [
+        packs.read_buffer(store, every, packs.refs_of(len(one), (name,))) for one, (name, _, _) in zip(data, chunks, strict=True)
+    ] == data
+    assert len(files(store, ".pack")) == 2
+
+
+@pytest.mark.parametrize("happens", ["gone", "thinned", "thinned and looked at", "unknown"])
+def test_packs_that_are_not_what_they_were_are_not_relied_on(happens: str, store: Store) -> None:
+    known = Known(store)
+    with Packer(store, known) as packer:
+        (name, _) = packer.add(staged(noise(2 * MIB))[0])
+        relied_on = packer.finish().packs
+    (path,) = files(store, ".index")
+    whole = index.read(path)
+    path.unlink()
+    if happens.startswith("thinned"):
+        path.write_bytes(index.make(whole.pack, whole.size_bytes, [one for one in whole if one[0] == name], constant=False).encode())
+    if happens.endswith("looked at"):
+        known.refresh()
+    if happens == "unknown":
+        path.write_bytes(whole.encode())
+        known = Known(store)
+    with Packer(store, known) as packer:
+        assert not packer.relies_on(relied_on)
 
 
 def test_a_condemned_pack_is_read_and_not_relied_on(store: Store) -> None:

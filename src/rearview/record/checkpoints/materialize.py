@@ -10,14 +10,16 @@ import operator
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rearview.errors import CheckpointError, StoreError
 from rearview.record import firsts
 from rearview.record.checkpoints import boundaries, staging
 from rearview.record.checkpoints.changes import Changes
+from rearview.record.checkpoints.jobs import Files, Job, Spans, let_go, note_seen, whole_of
+from rearview.record.checkpoints.second import as_in_first
 from rearview.record.checkpoints.staging import Arena
 from rearview.state import tree as trees
 from rearview.state import visible
@@ -29,68 +31,16 @@ from rearview.store.manifests import Buffer, Manifest
 from rearview.store.packs import Known, Names, Packer
 from rearview.store.packs.chunks import CHUNK_BYTES
 from rearview.store.packs.hashing import digest, held_digest
-from rearview.store.packs.layout import Piece
 
 SECOND_ROOM = 64 << 20
 """The second part of a checkpoint may take this much beside the first."""
 _MARGIN = 256 << 20
-_COMPARED_WHOLE = 64 << 20
-"""So much is compared byte by byte with the first part of a checkpoint: a few milliseconds."""
-_SAMPLED = 1 << 20
-"""Smaller buffers are compared byte by byte whatever there is: that takes no longer than a sample of them."""
 _FOLLOWS_S = 0.05
 """So long the second part may take to follow the first before that is written: taken alone, it does not wait for the interpreter."""
 
 
-Files = Callable[[Callable[[bytes], str]], list[Any]]
-"""The output files of the program for the manifest, given who keeps bytes."""
-
-
-Spans = Mapping[int, visible.Range]
-
-
 class _Void(Exception):
     """A buffer that was expected not to have changed has."""
-
-
-@dataclass(slots=True)
-class Job:
-    """One part of a checkpoint on its way to the disk."""
-
-    manifest: Manifest
-    captured: Any
-    first: Job | None
-    period: Any
-    """The period that is told what it cost."""
-    files: Files
-    is_second: bool
-    staged: dict[int, memoryview] = field(default_factory=dict)
-    """Buffer number -> its copy."""
-    chunks: dict[int, Piece] = field(default_factory=dict)
-    """Buffer number -> its copy as the one chunk that it is, of those that were hashed when they were copied."""
-    addresses: dict[int, int] = field(default_factory=dict)
-    """Buffer number -> where its copy is, of those that lie in memory of ours."""
-    expected: dict[int, Names] = field(default_factory=dict)
-    """Buffer number -> the chunks it is expected to hold; its live memory is hashed."""
-    same_as: dict[int, int] = field(default_factory=dict)
-    """Buffers that are what the first part kept of them -> their numbers in that."""
-    metrics: dict[str, float] = field(default_factory=dict)
-    """What the policy looks at, as it was when the state was taken."""
-    stall_s: float = 0.0
-    held_since: float | None = None
-    """The training waits for it since then, until it is written."""
-    lost_s: float = 0.0
-    problem: Exception | None = None
-    names: list[Names] = field(default_factory=list)
-    """The chunks of each buffer, once they are in the store."""
-    packs: frozenset[str] = frozenset()
-    """Where all of them are."""
-    seen: dict[Any, tuple[visible.Range, bytes]] = field(default_factory=dict)
-    """Buffer key -> which part of it tensors show, and the digest of that part, if it is not all of it."""
-    done: threading.Event = field(default_factory=threading.Event)
-    followed: threading.Event = field(default_factory=threading.Event)
-    """The second part was taken, or nobody waits for it any more."""
-    written: bool = False
 
 
 class Materializer:
@@ -144,9 +94,9 @@ class Materializer:
             named = zip(copies, staged.names, staged.views, staged.addresses, strict=True)
             job.chunks.update((k, (name, view, address)) for k, name, view, address in named if name is not None)
             if manifest.part != boundaries.BLOCK:  # the second part is compared with the first: its memory must not become another's
-                _let_go(job)
+                let_go(job)
             if first is not None:
-                _let_go(first)
+                let_go(first)
             job.stall_s = time.perf_counter() - began
             self._hand_over(job)
         else:  # no memory for a copy: the training waits until its own memory is written
@@ -160,7 +110,7 @@ class Materializer:
     def _sort(self, job: Job, buffers: Sequence[Any]) -> list[int]:
         """Which buffers are to be copied; for the others what they are expected to be."""
         job.staged.update((k, buffer.memory()) for k, buffer in enumerate(buffers) if buffer.private)
-        job.same_as.update(_as_in_first(job.first, buffers) if job.first is not None else {})
+        job.same_as.update(as_in_first(job.first, buffers) if job.first is not None else {})
         copies = []
         for k, buffer in enumerate(buffers):
             if k in job.staged or k in job.same_as:
@@ -229,8 +179,7 @@ class Materializer:
                     job.problem = problem
                 finally:
                     if job.first is not None:
-                        job.first.staged = {}
-                        job.first.first = None
+                        job.first.drop_copies()
                     self._finished(job)
                     job.done.set()
                 job = None
@@ -267,7 +216,7 @@ class Materializer:
         if not job.is_second:
             for k, buffer in enumerate(job.captured.buffers):
                 if not buffer.private:
-                    self.changes.kept(buffer, job.names[k], _whole(job, k) if buffer.constant_hint else None)
+                    self.changes.kept(buffer, job.names[k], whole_of(job, k) if buffer.constant_hint else None)
         job.packs = written.packs
         job.written = True
         job.lost_s = job.stall_s + (time.thread_time() - cpu if job.held_since is None else 0.0)
@@ -276,7 +225,7 @@ class Materializer:
         """What the manifest says of the buffers. Their chunks are in the store, or will be."""
         first, buffers = job.first, job.captured.buffers
         for k, span in spans.items():
-            _note_seen(job, k, span)
+            note_seen(job, k, span)
         if first is not None and job.same_as:
             self._still_there(job, packer)
             if len(job.same_as) == len(buffers) == len(first.names) and all(map(operator.eq, *zip(*job.same_as.items(), strict=True))):
@@ -326,81 +275,6 @@ class Materializer:
             self.changes.was_wrong(buffer)
             raise _Void
         return expected
-
-
-def _as_in_first(first: Job, buffers: Sequence[Any]) -> dict[int, int]:
-    """Which buffers are what they were a moment ago, at the end of the nested block, and their numbers there: torch counted no write, and
-    the copy agrees.
-
-    Small ones are compared byte by byte, others up to a bound. Else a sample from each page: a write that torch does not count (`p.data`)
-    is an update of everything, as a rule. What nobody counts is looked at anew.
-    """
-    numbers = {buffer.key: k for k, buffer in enumerate(first.captured.buffers)}
-    found: dict[int, int] = {}
-    name = held_digest()
-    compared: list[int] = []
-    pairs: list[staging.Piece] = []
-    whole = _COMPARED_WHOLE
-    for k, buffer in enumerate(buffers):
-        if buffer.private:
-            continue
-        size, version = buffer.nbytes, buffer.version
-        whole -= size
-        at = numbers.get(buffer.key)
-        if at is None or version is None:
-            continue
-        before = first.captured.buffers[at]
-        if before.nbytes != size or before.version != version:
-            continue
-        chunk, address = first.chunks.get(at), first.addresses.get(at)
-        if chunk is not None and name is not None:  # half of the memory is looked at that a comparison with the copy takes
-            if buffer.address and name(buffer.address, size) == chunk[0]:
-                found[k] = at
-        elif address is not None and size < _SAMPLED:
-            if buffer.address:
-                found[k] = at
-                compared.append(k)
-                pairs.append((buffer.address, address, size))
-        elif _is_as_before(first, at, buffer, whole=whole >= 0):
-            found[k] = at
-    for place in staging.unequal(pairs):
-        del found[compared[place]]
-    return found
-
-
-def _is_as_before(first: Job, at: int, buffer: Any, *, whole: bool) -> bool:
-    staged = first.staged.get(at)
-    if staged is None:
-        return at in first.expected or at in first.same_as
-    if buffer.address == 0:
-        return False
-    return staging.same(buffer, staged) if whole or buffer.nbytes < _SAMPLED else staging.alike(buffer, staged)
-
-
-def _whole(job: Job, k: int) -> bytes | None:
-    """The digest of a copy in one go, of what is likely to be proved by it from now on."""
-    if len(job.names[k]) < 2 or k not in job.staged:
-        return None
-    return digest(job.staged[k])
-
-
-def _note_seen(job: Job, k: int, span: visible.Range) -> None:
-    """The digest of the part that is seen. Of memory that is proved where it lies: before that is done."""
-    buffer = job.captured.buffers[k]
-    before = job.first.seen.get(buffer.key) if job.first is not None and k in job.same_as else None
-    if before is not None and before[0] == span:
-        job.seen[buffer.key] = before
-    elif k not in job.same_as:
-        memory = job.staged[k] if k in job.staged else buffer.memory()
-        job.seen[buffer.key] = span, digest(memory[slice(*span)])
-
-
-def _let_go(job: Job) -> None:
-    """The memory that was copied may be freed by the program. What is proved where it lies stays."""
-    for k in job.staged:
-        buffer = job.captured.buffers[k]
-        if not buffer.private:
-            buffer.release()
 
 
 def described(job: Job, entries: Sequence[Buffer], spans: Spans, before: Before) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Place(NamedTuple):
     size: int
 
 
-_Stamp = tuple[int, int]
+Stamp = tuple[int, int]
 """Inode and size of an index: a thinned one is another file and shorter."""
 
 
@@ -58,7 +58,7 @@ class Known:
         self._lock = threading.RLock()
         self._where: dict[bytes, tuple[str, int, int]] = {}
         """Plain tuples: the garbage collector of the program would look through a `Place` again and again."""
-        self._packs: dict[str, tuple[PackIndex, _Stamp]] = {}
+        self._packs: dict[str, tuple[PackIndex, Stamp]] = {}
         """In memory, the ones that go first first."""
         self._looked = False
 
@@ -89,7 +89,7 @@ class Known:
                 count += len(index)
         return found
 
-    def _listing(self, suffix: str) -> dict[str, tuple[_Stamp, float]]:
+    def _listing(self, suffix: str) -> dict[str, tuple[Stamp, float]]:
         """Indexes of that kind: pack -> (stamp, modified)."""
         found = {}
         try:
@@ -117,7 +117,7 @@ class Known:
             self.damaged[path.name.partition(".")[0]] = str(problem)
             return None
 
-    def _remember(self, found: PackIndex, stamp: _Stamp) -> None:
+    def _remember(self, found: PackIndex, stamp: Stamp) -> None:
         self._packs[found.pack] = (found, stamp)
         for digest, offset, size in found:
             self._where[digest] = (found.pack, offset, size)
@@ -160,6 +160,11 @@ class Known:
         if not self._looked:
             self.refresh()
         return map(_pack, map(self._where.get, digests, itertools.repeat(_NOWHERE)))
+
+    def stamps(self, packs: Iterable[str]) -> dict[str, Stamp | None]:
+        """By what each of these packs is known again; None: it is not in memory."""
+        with self._lock:
+            return {pack: self._packs[pack][1] if pack in self._packs else None for pack in packs}
 
     def hold(self, pack: str) -> bool:
         """Refresh a pack that a new checkpoint relies on, and look whether it is still what it was. False: it went.

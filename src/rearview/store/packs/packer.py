@@ -9,7 +9,7 @@ manifest: gc keeps its hands off what a checkpoint in the making relies on.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +22,7 @@ from rearview.store.packs import layout, stream
 from rearview.store.packs.chunks import CHUNK_BYTES, Names
 from rearview.store.packs.hashing import digest
 from rearview.store.packs.index import PackIndex
-from rearview.store.packs.known import Known
+from rearview.store.packs.known import Known, Stamp
 from rearview.store.packs.layout import PackPlan, Piece
 
 _TRIES = 3
@@ -35,8 +35,8 @@ class Written:
 
     new_bytes: int
     """Of chunks that the store did not have."""
-    packs: frozenset[str]
-    """In which all chunks of the checkpoint are, whoever wrote them."""
+    packs: Mapping[str, Stamp | None]
+    """In which all chunks of the checkpoint are, whoever wrote them, as they are now."""
 
 
 class Packer:
@@ -88,10 +88,10 @@ class Packer:
             if (pack is None and name not in others) or not self._has(name):
                 pieces.setdefault(name, chunk)
 
-    def relies_on(self, packs: Iterable[str]) -> bool:
+    def relies_on(self, packs: Mapping[str, Stamp | None]) -> bool:
         """Whether packs that an earlier checkpoint wrote or relied on are what they were. Then their chunks are held as if added."""
         self._take_lease()
-        return all(map(self._hold, packs))
+        return all(map(self._hold, packs)) and self.known.stamps(packs) == packs
 
     def missing(self, names: Sequence[bytes]) -> list[bytes]:
         """Of chunks that an earlier checkpoint has: those that are not there any more. The others are held as if added."""
@@ -132,7 +132,9 @@ class Packer:
         for found in published:
             self.known.add(found)
         self._pieces = {False: {}, True: {}}
-        return Written(sum(found.chunk_bytes for found in published), frozenset(self._held.union(found.pack for found in published)))
+        return Written(
+            sum(found.chunk_bytes for found in published), self.known.stamps(self._held.union(found.pack for found in published))
+        )
 
     def _write(self, plans: list[PackPlan]) -> list[PackIndex]:
         """Each pack into a temporary file; names only when all of them are on the disk: a full disk leaves nothing behind."""

@@ -14,6 +14,7 @@ import pytest
 
 from rearview.record.checkpoints import staging
 from rearview.record.checkpoints.staging import PAGE, SMALL, Arena
+from rearview.store.packs.hashing import digest, held_digest
 
 
 def live(data: bytes) -> SimpleNamespace:
@@ -47,6 +48,27 @@ def test_helpers_leave_nothing_out(helpers: int, monkeypatch: pytest.MonkeyPatch
         contents = [draw.randbytes(size) for size in (70_000, (1 << 20) + 1, 3 << 20, 5_000_001)]
         copies = staging.copy([at_its_place(data) for data in contents], arena).views
         assert [bytes(view) for view in copies] == contents
+
+
+def test_what_is_not_large_is_named_while_it_is_at_hand() -> None:
+    draw, arena, name = random.Random(1), Arena(), held_digest()
+    for sizes in ([100, 70_000, 300_000, 0, 2 << 20], [100, 70_000, 300_000, 0, 2 << 20], [70_000, 100]):
+        contents = [draw.randbytes(size) for size in sizes]
+        copies = staging.copy([at_its_place(data) if data else live(data) for data in contents], arena, name)
+        assert [bytes(view) for view in copies.views] == contents
+        assert [ctypes.string_at(at, size) for at, size in zip(copies.addresses, sizes, strict=True)] == contents
+        assert copies.names == [digest(data) if 0 < len(data) <= 256 << 10 else None for data in contents]
+    far = staging.copy([live(b"x" * 100)], arena, name)
+    assert (bytes(far.views[0]), far.names) == (b"x" * 100, [None])
+
+
+def test_pairs_that_are_not_the_same_are_found() -> None:
+    places = [ctypes.create_string_buffer(b"a" * 1000) for _ in range(6)]
+    places[3][999] = b"b"
+    at = [ctypes.addressof(one) for one in places]
+    pairs = [(at[0], other, 1000) for other in at]
+    assert staging.unequal(pairs) == [3]
+    assert staging.unequal([*pairs[:3], (at[0], at[3], 999)]) == staging.unequal([]) == []
 
 
 def test_an_interrupted_copy_leaves_nobody_behind_who_reads_the_memory_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,91 @@
+"""One part of a checkpoint on its way to the disk: what of it was copied, what it is expected to be, what became of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rearview.state import visible
+from rearview.store.manifests import Manifest
+from rearview.store.packs import Names
+from rearview.store.packs.hashing import digest
+from rearview.store.packs.known import Stamp
+from rearview.store.packs.layout import Piece
+
+Files = Callable[[Callable[[bytes], str]], list[Any]]
+"""The output files of the program for the manifest, given who keeps bytes."""
+
+
+Spans = Mapping[int, visible.Range]
+
+
+@dataclass(slots=True)
+class Job:
+    """One part of a checkpoint on its way to the disk."""
+
+    manifest: Manifest
+    captured: Any
+    first: Job | None
+    period: Any
+    """The period that is told what it cost."""
+    files: Files
+    is_second: bool
+    staged: dict[int, memoryview] = field(default_factory=dict)
+    """Buffer number -> its copy."""
+    chunks: dict[int, Piece] = field(default_factory=dict)
+    """Buffer number -> its copy as the one chunk that it is, of those that were hashed when they were copied."""
+    addresses: dict[int, int] = field(default_factory=dict)
+    """Buffer number -> where its copy is, of those that lie in memory of ours."""
+    expected: dict[int, Names] = field(default_factory=dict)
+    """Buffer number -> the chunks it is expected to hold; its live memory is hashed."""
+    same_as: dict[int, int] = field(default_factory=dict)
+    """Buffers that are what the first part kept of them -> their numbers in that."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """What the policy looks at, as it was when the state was taken."""
+    stall_s: float = 0.0
+    held_since: float | None = None
+    """The training waits for it since then, until it is written."""
+    lost_s: float = 0.0
+    problem: Exception | None = None
+    names: list[Names] = field(default_factory=list)
+    """The chunks of each buffer, once they are in the store."""
+    packs: Mapping[str, Stamp | None] = field(default_factory=dict)
+    """Where all of them are."""
+    seen: dict[Any, tuple[visible.Range, bytes]] = field(default_factory=dict)
+    """Buffer key -> which part of it tensors show, and the digest of that part, if it is not all of it."""
+    done: threading.Event = field(default_factory=threading.Event)
+    followed: threading.Event = field(default_factory=threading.Event)
+    """The second part was taken, or nobody waits for it any more."""
+    written: bool = False
+
+    def drop_copies(self) -> None:
+        """Nobody looks at the copies any more, nor at what they were compared with: their memory may become another's."""
+        self.staged, self.chunks, self.addresses, self.first = {}, {}, {}, None
+
+
+def whole_of(job: Job, k: int) -> bytes | None:
+    """The digest of a copy in one go, of what is likely to be proved by it from now on."""
+    if len(job.names[k]) < 2 or k not in job.staged:
+        return None
+    return digest(job.staged[k])
+
+
+def note_seen(job: Job, k: int, span: visible.Range) -> None:
+    """The digest of the part that is seen. Of memory that is proved where it lies: before that is done."""
+    buffer = job.captured.buffers[k]
+    before = job.first.seen.get(buffer.key) if job.first is not None and k in job.same_as else None
+    if before is not None and before[0] == span:
+        job.seen[buffer.key] = before
+    elif k not in job.same_as:
+        memory = job.staged[k] if k in job.staged else buffer.memory()
+        job.seen[buffer.key] = span, digest(memory[slice(*span)])
+
+
+def let_go(job: Job) -> None:
+    """The memory that was copied may be freed by the program. What is proved where it lies stays."""
+    for k in job.staged:
+        buffer = job.captured.buffers[k]
+        if not buffer.private:
+            buffer.release()
