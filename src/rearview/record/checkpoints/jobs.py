@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,6 +44,10 @@ class Job:
     """Buffer number -> the chunks it is expected to hold; its live memory is hashed."""
     same_as: dict[int, int] = field(default_factory=dict)
     """Buffers that are what the first part kept of them -> their numbers in that."""
+    taken_at: float = field(default_factory=time.monotonic)
+    """Nothing of the program was looked at before."""
+    proved_from: float = math.inf
+    """What is expected is proved from then on."""
     metrics: dict[str, float] = field(default_factory=dict)
     """What the policy looks at, as it was when the state was taken."""
     stall_s: float = 0.0

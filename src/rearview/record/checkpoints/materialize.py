@@ -186,6 +186,7 @@ class Materializer:
 
     def _write(self, job: Job) -> None:
         began, cpu = time.perf_counter(), time.thread_time()
+        job.proved_from = time.monotonic()
         if job.first is not None and not job.first.written:
             raise _Void  # what it relies on is not there
         with Packer(self.store, self.known) as packer:
@@ -253,8 +254,12 @@ class Materializer:
         return tuple(entries)
 
     def _still_there(self, job: Job, packer: Packer) -> None:
-        """What the first part has is in the store, and stays."""
+        """What the first part has is in the store, and stays; what it was expected to have is so at the second part as well."""
         assert job.first is not None
+        if job.first.proved_from < job.taken_at:  # else the proof of the first is one of both
+            for k, same_as in job.same_as.items():
+                if same_as in job.first.expected:
+                    self._prove(job.captured.buffers[k], job.first.expected[same_as])
         if not packer.relies_on(job.first.packs):
             for k, same_as in job.same_as.items():
                 self._held(job.captured.buffers[k], job.first.names[same_as], packer)

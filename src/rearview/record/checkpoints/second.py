@@ -59,6 +59,6 @@ def _is_as_before(first: Job, at: int, buffer: Any, *, whole: bool) -> bool:
     staged = first.staged.get(at)
     if staged is None:
         return at in first.expected or at in first.same_as
-    if buffer.address == 0:
+    if buffer.address == 0 or first.held_since is not None:  # for want of memory there is no copy: it would be compared with itself
         return False
     return staging.same(buffer, staged) if whole or buffer.nbytes < _SAMPLED else staging.alike(buffer, staged)

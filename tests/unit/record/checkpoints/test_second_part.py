@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import rearview as rv
+from rearview.errors import NoCheckpoint
 from rearview.record.checkpoints import materialize, second
 from rearview.record.checkpoints.jobs import Job
 
@@ -37,12 +39,37 @@ def test_an_array_that_had_not_changed_for_long(recording: Path) -> None:
     assert (rv.checkpoint(run.id, epoch=4)["best"] == 7.0).all()
 
 
-@pytest.mark.parametrize("by", ["hash", "copy"])
+@pytest.mark.parametrize("late", [False, True])
+def test_frozen_weights_that_are_written_to_after_they_were_proved(late: bool, recording: Path) -> None:
+    """The end of the iteration was taken for what the end of its block was proved to be."""
+    net: Any = torch.nn.Linear(4, 4)
+    net.frozen = torch.nn.Parameter(torch.ones(300_000), requires_grad=False)
+    with rv.run() as run, rv.checkpointing(net=net):
+        for epoch in rv.loop("epoch", range(5)):
+            for _ in rv.loop("step", range(2)):
+                pass
+            if late and epoch <= 3:
+                _until_written(recording, epoch + 1)
+            if epoch == 3:
+                net.frozen.data[17] = 7.0
+    seen = 0
+    for epoch in range(2, 5):
+        with contextlib.suppress(NoCheckpoint):  # a part that expected it as it was is void
+            state = rv.checkpoint(run.id, epoch=epoch)
+            is_after = epoch > 3 or (epoch == 3 and state.boundary == "iteration")
+            assert float(state["net"]["frozen"][17]) == (7.0 if is_after else 1.0)
+            seen += is_after
+    assert seen
+
+
+@pytest.mark.parametrize("by", ["hash", "copy", "no copy"])
 @pytest.mark.parametrize("write", ["data", "numpy", "array"])
 def test_a_write_that_torch_does_not_count(write: str, by: str, recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if by == "copy":  # the library does not show how it hashes memory
         for module in (materialize, second):
             monkeypatch.setattr(module, "held_digest", lambda: None)
+    elif by == "no copy":  # no memory: the first part was written from where it lies
+        monkeypatch.setattr(materialize.Materializer, "_fits", staticmethod(lambda _: False))
     array = np.zeros(20_000, dtype=np.float32)
     weights: Any = torch.from_numpy(array) if write == "array" else torch.zeros(20_000)
     with rv.run() as run, rv.checkpointing(weights=weights):
