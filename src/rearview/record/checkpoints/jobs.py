@@ -80,13 +80,14 @@ def whole_of(job: Job, k: int) -> bytes | None:
 
 def note_seen(job: Job, k: int, span: visible.Range) -> None:
     """The digest of the part that is seen. Of memory that is proved where it lies: before that is done."""
-    buffer = job.captured.buffers[k]
-    before = job.first.seen.get(buffer.key) if job.first is not None and k in job.same_as else None
-    if before is not None and before[0] == span:
-        job.seen[buffer.key] = before
-    elif k not in job.same_as:
-        memory = job.staged[k] if k in job.staged else buffer.memory()
-        job.seen[buffer.key] = span, digest(memory[slice(*span)])
+    buffer, staged, same_as = job.captured.buffers[k], job.staged.get(k), job.same_as.get(k)
+    if job.first is not None and same_as is not None:
+        before = job.first.seen.get(buffer.key)
+        if before is not None and before[0] == span:
+            job.seen[buffer.key] = before
+            return
+        staged = job.first.staged.get(same_as)
+    job.seen[buffer.key] = span, digest((buffer.memory() if staged is None else staged)[slice(*span)])
 
 
 def let_go(job: Job) -> None:

@@ -14,6 +14,7 @@ import rearview as rv
 from rearview.errors import NoCheckpoint
 from rearview.record.checkpoints import materialize, second
 from rearview.record.checkpoints.jobs import Job
+from rearview.store import layout, manifests
 
 torch = pytest.importorskip("torch")
 
@@ -99,6 +100,26 @@ def test_samples_are_for_what_is_too_large_to_compare(recording: Path, monkeypat
             small.data[17] = 100.0 + epoch  # no sample of a page has it
     state = rv.checkpoint(run.id, epoch=1)
     assert (float(state["weights"][3]), float(state["small"][17])) == (1.5, 101.0)
+
+
+def test_what_the_second_part_sees_of_memory_is_what_counts(recording: Path) -> None:
+    """Another view of the same memory: what neither of them shows is no part of the state."""
+
+    def run(hidden: float) -> list[Any]:
+        part: Any = torch.full((50_000,), hidden)[:20]
+        part.fill_(1.0)
+        with rv.run() as run, rv.checkpointing():
+            for _ in rv.loop("epoch", range(2)):
+                part = part[:10]
+                for _ in rv.loop("step", range(2)):
+                    pass
+                part = part.as_strided((20,), (1,))
+        store = layout.open_store(recording / ".rearview")
+        return [manifests.read(store, name).roots["local/0/part"][0] for name in manifests.list_of(store, run.id)]
+
+    one, other = run(2.0), run(3.0)
+    assert len(one) == 4
+    assert one == other
 
 
 def test_memory_that_was_copied_is_the_programs_again(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
