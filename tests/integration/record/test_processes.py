@@ -312,3 +312,40 @@ stop.set(); thread.join()
 def test_no_process_is_left_behind(python: Python, project: Path) -> None:
     done = python("import os, rearview as rv\nrv.log('x', 1)\nprint(os.getpid())", check=True)
     assert not os.path.exists(f"/proc/{done.stdout.strip()}")
+
+
+@pytest.mark.parametrize("where", ["between the parts of a checkpoint", "in the nested loop"])
+def test_a_child_that_goes_on_in_a_loop_with_checkpoints_takes_none(where: str, python: Python, project: Path) -> None:
+    done = python(
+        f"""
+import array, os, time
+import rearview as rv
+large, small, pid = array.array("d", bytes(3_000_000)), array.array("d", bytes(80_000)), -1
+def fork():
+    global pid
+    time.sleep(0.3)
+    pid = os.fork()
+with rv.checkpointing(large=large, small=small):
+    for epoch in rv.loop("epoch", range(4)):
+        for step in rv.loop("step", range(2)):
+            large[0] += 1
+            small[0] += 1
+            if epoch == 2 and pid == -1 and {where!r} == "in the nested loop":
+                fork()
+        if epoch == 2 and pid == -1:
+            fork()
+        rv.log("sum", large[0] + small[0])
+if pid:
+    assert os.waitpid(pid, 0)[1] == 0
+""",
+        check=True,
+        env={"REARVIEW_EVERY": "1"},
+        timeout=60,
+    )
+    assert "Traceback" not in done.stderr
+    run = the_run(project)
+    assert run.processes == {"0", "0.1"}
+    assert [r.value for r in run.records if r.name == "sum" and r.process == "0"] == [4.0, 8.0, 12.0, 16.0]
+    assert [r.value for r in run.records if r.name == "sum" and r.process == "0.1"][-1] == 16.0
+    taken = [path.name for path in (project / ".rearview/runs").rglob("*-iteration.json")]
+    assert len(taken) == 4 and all(name.startswith("0-") for name in taken)

@@ -22,6 +22,7 @@ class Buffer(Protocol):
     key: Hashable
     version: int | None
     constant_hint: bool
+    address: int
 
 
 @dataclass(slots=True)
@@ -31,8 +32,6 @@ class Seen:
     nbytes: int
     names: Names
     """Of its chunks."""
-    whole: bytes | None
-    """The digest of all its bytes in one go, where somebody has taken it."""
     version: int | None
     unchanged: int = 0
     """Checkpoints in a row at which it had the bytes it had before."""
@@ -50,9 +49,10 @@ class Changes:
         """What the buffer is expected to hold still; None if it is to be copied.
 
         Torch counts writes, so an unchanged count says something about memory that nothing trains, and about memory that was found
-        unchanged before. Where nobody counts, only having been unchanged does. A small buffer is copied sooner than proved.
+        unchanged before. Where nobody counts, only having been unchanged does. A small buffer is copied sooner than proved, and so is one
+        of another device: there it cannot be read.
         """
-        if buffer.nbytes < _WORTH_A_HINT:
+        if buffer.nbytes < _WORTH_A_HINT or not buffer.address:
             return None
         seen = self._seen.get(buffer.key)
         if seen is None or seen.nbytes != buffer.nbytes or seen.distrusted or seen.version != buffer.version:
@@ -61,21 +61,13 @@ class Changes:
             return seen.names
         return None
 
-    def whole(self, buffer: Buffer) -> bytes | None:
-        """The digest of all bytes that the buffer is expected to hold, in one go: proved so, nobody has to wait for the interpreter between
-        two chunks, nor the program for whoever proves."""
-        seen = self._seen.get(buffer.key)
-        return None if seen is None else seen.whole
-
-    def kept(self, buffer: Buffer, names: Names, whole: bytes | None = None) -> None:
+    def kept(self, buffer: Buffer, names: Names) -> None:
         """The buffer holds these chunks. Not to be told of the second part of a checkpoint: a moment later proves nothing."""
         seen = self._seen.get(buffer.key)
         if seen is None or seen.nbytes != buffer.nbytes:
-            self._seen[buffer.key] = Seen(buffer.nbytes, names, whole, buffer.version)
+            self._seen[buffer.key] = Seen(buffer.nbytes, names, buffer.version)
             return
-        same = seen.names == names
-        seen.unchanged = seen.unchanged + 1 if same else 0
-        seen.whole = seen.whole if same and whole is None else whole
+        seen.unchanged = seen.unchanged + 1 if seen.names == names else 0
         seen.names = names
         seen.version = buffer.version
 

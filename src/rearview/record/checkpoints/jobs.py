@@ -12,7 +12,6 @@ from typing import Any
 from rearview.state import visible
 from rearview.store.manifests import Manifest
 from rearview.store.packs import Names
-from rearview.store.packs.hashing import digest
 from rearview.store.packs.known import Stamp
 from rearview.store.packs.layout import Piece
 
@@ -69,25 +68,6 @@ class Job:
     def drop_copies(self) -> None:
         """Nobody looks at the copies any more, nor at what they were compared with: their memory may become another's."""
         self.staged, self.chunks, self.addresses, self.first = {}, {}, {}, None
-
-
-def whole_of(job: Job, k: int) -> bytes | None:
-    """The digest of a copy in one go, of what is likely to be proved by it from now on."""
-    if len(job.names[k]) < 2 or k not in job.staged:
-        return None
-    return digest(job.staged[k])
-
-
-def note_seen(job: Job, k: int, span: visible.Range) -> None:
-    """The digest of the part that is seen. Of memory that is proved where it lies: before that is done."""
-    buffer, staged, same_as = job.captured.buffers[k], job.staged.get(k), job.same_as.get(k)
-    if job.first is not None and same_as is not None:
-        before = job.first.seen.get(buffer.key)
-        if before is not None and before[0] == span:
-            job.seen[buffer.key] = before
-            return
-        staged = job.first.staged.get(same_as)
-    job.seen[buffer.key] = span, digest((buffer.memory() if staged is None else staged)[slice(*span)])
 
 
 def let_go(job: Job) -> None:

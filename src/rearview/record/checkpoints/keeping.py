@@ -63,7 +63,7 @@ class Keeping:
         self.agreement = Agreement(recorder.store, recorder.run, recorder.attempt, recorder.rank or 0) if several else None
         """With the other ranks, if there are any."""
         self.fed = Fed()
-        self.stopped = False
+        self.stopped = self._is_parents = False
         self.grows = False
         """Nothing but the beginning of a first main loop was seen: how large a state is will be known after its first step."""
         self.inside_due_at = time.monotonic() + self.settings["risk"]
@@ -122,6 +122,8 @@ class Keeping:
         self._expect(scope, period)
 
     def _expect(self, scope: Scope, period: AdaptivePeriod) -> None:
+        if self._is_parents:
+            return
         captured = capture(scope.roots(), adapters=[positions.Iterators()], hooks=self._hooks, texts=self._texts)
         size = sum(buffer.nbytes for buffer in captured.buffers)
         period.expect(size, staging.copy_speed(size) / _PASSES)
@@ -180,10 +182,17 @@ class Keeping:
         """Whether the end of the last iteration was kept already."""
         return self._current == (node, node.iteration)
 
+    def after_fork_in_child(self) -> None:
+        """In a forked child that goes on inside the loop: the checkpoints are those of its parent."""
+        self._is_parents = self.stopped = True
+        self.materializer.after_fork_in_child()
+
     # -- taking one ------------------------------------------------------------------------------------------------------
 
     def take(self, boundary: Boundary, roots: Roots, period: AdaptivePeriod, *, began: float, second: bool = False) -> bool:
         """Take one part of a checkpoint. False if it was skipped."""
+        if self._is_parents:
+            return False
         if self.materializer.busy and not second:
             if not self.settings["every"] and self.agreement is None:
                 return False

@@ -16,9 +16,9 @@ from typing import Any
 
 from rearview.errors import CheckpointError, StoreError
 from rearview.record import firsts
-from rearview.record.checkpoints import boundaries, staging
+from rearview.record.checkpoints import boundaries, proofs, staging
 from rearview.record.checkpoints.changes import Changes
-from rearview.record.checkpoints.jobs import Files, Job, Spans, let_go, note_seen, whole_of
+from rearview.record.checkpoints.jobs import Files, Job, Spans, let_go
 from rearview.record.checkpoints.second import as_in_first
 from rearview.record.checkpoints.staging import Arena
 from rearview.state import tree as trees
@@ -28,7 +28,7 @@ from rearview.state.digests import root_digests
 from rearview.store import direct, manifests, objects
 from rearview.store.layout import Store
 from rearview.store.manifests import Buffer, Manifest
-from rearview.store.packs import Known, Names, Packer
+from rearview.store.packs import Known, Names, Packer, read_buffer, refs_of
 from rearview.store.packs.chunks import CHUNK_BYTES
 from rearview.store.packs.hashing import digest, held_digest
 
@@ -60,6 +60,8 @@ class Materializer:
         self._before = Before()
         """How the states before were hashed."""
         self._encoded, self._rows = trees.Encoded(), manifests.Rows()
+        self._seen: dict[tuple[Names, visible.Range], bytes] = {}
+        """Of the state before: digests of parts of buffers."""
         self.said_memory = False
 
     # -- on the training thread ----------------------------------------------------------------------------------------
@@ -78,7 +80,7 @@ class Materializer:
 
     def take(self, manifest: Manifest, captured: Any, began: float, *, period: Any, files: Files, second: bool = False) -> Job:
         """Copy what may have changed and hand it over. `second`: the first part of this checkpoint was taken just now."""
-        first = self._last if second else None
+        first = self._last if second and self._last is not None and self._last.manifest.part == boundaries.BLOCK else None
         job = Job(manifest, captured, first, period, files, second)
         copies = self._sort(job, captured.buffers)
         arena = self._arenas[0]
@@ -163,6 +165,12 @@ class Materializer:
         if packer is not None:
             packer.give_up()
 
+    def after_fork_in_child(self) -> None:
+        """Nothing of it is there in a forked child: no thread, no copy."""
+        for arena in self._arenas:
+            arena.after_fork_in_child()
+        self._thread = self._last = None
+
     # -- on our own thread ----------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
@@ -193,8 +201,9 @@ class Materializer:
             self._packer = packer
             try:
                 spans = visible.ranges(job.captured.tree, job.captured.region)
-                entries = self._entries(job, packer, visible.of_buffers(job.captured.tree, spans))
+                entries = self._entries(job, packer)
                 written = packer.finish()
+                self._note_seen(job, spans)
                 tree = trees.encode(job.captured.tree, self._encoded)
                 key = objects.put(self.store, tree, durable=True)
                 files = job.files(lambda data: objects.put(self.store, data, durable=True))
@@ -217,16 +226,14 @@ class Materializer:
         if not job.is_second:
             for k, buffer in enumerate(job.captured.buffers):
                 if not buffer.private:
-                    self.changes.kept(buffer, job.names[k], whole_of(job, k) if buffer.constant_hint else None)
+                    self.changes.kept(buffer, job.names[k])
         job.packs = written.packs
         job.written = True
         job.lost_s = job.stall_s + (time.thread_time() - cpu if job.held_since is None else 0.0)
 
-    def _entries(self, job: Job, packer: Packer, spans: Spans) -> tuple[Buffer, ...]:
+    def _entries(self, job: Job, packer: Packer) -> tuple[Buffer, ...]:
         """What the manifest says of the buffers. Their chunks are in the store, or will be."""
         first, buffers = job.first, job.captured.buffers
-        for k, span in spans.items():
-            note_seen(job, k, span)
         if first is not None and job.same_as:
             self._still_there(job, packer)
             if len(job.same_as) == len(buffers) == len(first.names) and all(map(operator.eq, *zip(*job.same_as.items(), strict=True))):
@@ -253,6 +260,26 @@ class Materializer:
             entries.append(Buffer.of(buffer.nbytes, names, buffer.constant_hint or k in job.expected))  # the tree knows where it is
         return tuple(entries)
 
+    def _note_seen(self, job: Job, spans: Spans) -> None:
+        """The digests of buffers of which not everything is seen. What is not copied is read from the store: it may be another by now."""
+        for k, span in visible.of_buffers(job.captured.tree, spans).items():
+            buffer, staged = job.captured.buffers[k], job.staged.get(k)
+            if staged is not None:
+                job.seen[buffer.key] = span, digest(staged[slice(*span)])
+                continue
+            known = self._seen.get((job.names[k], span))
+            if known is None:
+                first, last = span[0] // CHUNK_BYTES, -(-span[1] // CHUNK_BYTES)
+                start = first * CHUNK_BYTES
+                chunks = read_buffer(self.store, self.known, refs_of(buffer.nbytes, job.names[k])[first:last])
+                known = digest(memoryview(chunks)[span[0] - start : span[1] - start])
+            job.seen[buffer.key] = span, known
+        self._seen = {
+            (job.names[k], job.seen[buffer.key][0]): job.seen[buffer.key][1]
+            for k, buffer in enumerate(job.captured.buffers)
+            if buffer.key in job.seen
+        }
+
     def _still_there(self, job: Job, packer: Packer) -> None:
         """What the first part has is in the store, and stays; what it was expected to have is so at the second part as well."""
         assert job.first is not None
@@ -270,13 +297,8 @@ class Materializer:
             raise _Void
 
     def _prove(self, buffer: Any, expected: Names) -> Names:
-        """Hash live memory that nothing should have changed. It is read while the training goes on: if it was not changed, that is safe."""
-        live, whole = buffer.memory(), self.changes.whole(buffer)
-        if whole is not None:
-            same = digest(live) == whole
-        else:
-            same = all(digest(live[k * CHUNK_BYTES : (k + 1) * CHUNK_BYTES]) == name for k, name in enumerate(expected))
-        if not same:
+        """Hash live memory that nothing should have changed."""
+        if not proofs.holds(buffer, expected):
             self.changes.was_wrong(buffer)
             raise _Void
         return expected

@@ -81,7 +81,6 @@ class Arena:
 
     def __init__(self) -> None:
         self._map: mmap.mmap | None = None
-        self._tensor: Any = None
         self._laid: Laid | None = None
         self._process = 0
         self.size = 0
@@ -101,24 +100,11 @@ class Arena:
         known = self._laid
         if known is None or known.sizes != sizes or self._process != os.getpid():
             offsets, total = layout(sizes)
-            room, base = self.room(total), self.address()
+            room = self.room(total)
+            base = _address(room) if total else 0
             views = [room[at : at + size] for at, size in zip(offsets, sizes, strict=True)]
             self._laid = known = Laid(sizes, views, [base + at for at in offsets])
         return known
-
-    def tensor(self) -> Any:
-        """The whole arena as a tensor of bytes; None without torch."""
-        torch = sys.modules.get("torch")
-        if torch is None or self._map is None:
-            return None
-        if self._tensor is None:
-            self._tensor = torch.frombuffer(self._map, dtype=torch.uint8)
-        return self._tensor
-
-    def address(self) -> int:
-        """Where it begins."""
-        assert self._map is not None
-        return ctypes.addressof(ctypes.c_char.from_buffer(self._map))
 
     def touch(self, size_bytes: int) -> None:
         """Have the memory at hand before it is needed: its first use costs many times a copy. For a thread that has time."""
@@ -132,9 +118,15 @@ class Arena:
             for at in range(first, end, _TOUCHED):
                 madvise(base + at, min(_TOUCHED, end - at), _POPULATE_WRITE)
 
+    def after_fork_in_child(self) -> None:
+        """The memory is not there in a forked child. Its object stays for ever: going, it would give back whatever lies there by then."""
+        if self._map is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._map))
+        self.release()
+
     def release(self) -> None:
         """Give the memory back, as soon as nobody looks at it."""
-        self._map = self._tensor = self._laid = None
+        self._map = self._laid = None
         self.size = 0
 
 
@@ -179,7 +171,8 @@ def copy(buffers: Sequence[Buffer], arena: Arena, name: Callable[[int, int], byt
     """Copy buffers into the arena. `name`: by which those that are not large are called at once, by address and size."""
     laid = arena.laid([buffer.nbytes for buffer in buffers])
     names: list[bytes | None] = [None] * len(buffers)
-    quick_memcpy = _of_c("memcpy", held=True)
+    torch = sys.modules.get("torch")
+    quick_memcpy = held("memcpy")
     pieces: deque[Piece] = deque()
     for k, (buffer, size, to) in enumerate(zip(buffers, laid.sizes, laid.addresses, strict=True)):
         address = buffer.address
@@ -191,9 +184,8 @@ def copy(buffers: Sequence[Buffer], arena: Arena, name: Callable[[int, int], byt
                 names[k] = name(to, size)
         elif address:
             pieces.extend(_pieces(to, address, size))
-        elif sys.modules.get("torch") is not None and (source := buffer.tensor()) is not None:
-            at = to - arena.address()
-            arena.tensor()[at : at + size].copy_(source)
+        elif torch is not None and (source := buffer.tensor()) is not None:
+            torch.frombuffer(laid.views[k], dtype=torch.uint8).copy_(source)
         else:
             laid.views[k][:] = buffer.memory()
     _copy_together(pieces)
@@ -260,7 +252,7 @@ def unequal(pairs: Sequence[Piece]) -> list[int]:
     """Which of these pairs of memory are not the same, by their places: all of them compared at once, none of them large."""
     if not pairs:
         return []
-    compared = list(map(_of_c("memcmp", held=True), *zip(*pairs, strict=True)))
+    compared = list(map(held("memcmp"), *zip(*pairs, strict=True)))
     return [place for place, difference in enumerate(compared) if difference] if any(compared) else []
 
 
@@ -280,6 +272,11 @@ def alike(buffer: Buffer, copied: memoryview) -> bool:
 
 def _address(view: memoryview) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(view))
+
+
+def held(name: str) -> Any:
+    """A function of the C library over two addresses and a size, called with the interpreter held."""
+    return _of_c(name, held=True)
 
 
 @functools.cache

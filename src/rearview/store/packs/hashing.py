@@ -33,22 +33,30 @@ class _Hash(ctypes.Structure):
 
 
 @functools.cache
-def held_digest() -> Callable[[int, int], bytes] | None:
-    """The same of memory, by address and size, for the training thread: what takes microseconds is sooner done than the interpreter is
-    had again from a thread that computes (a thousand times 100 kB beside one took 2 s, so 12 ms).
+def held_hash() -> Callable[[int, int], Any] | None:
+    """The library's own function of C, by address and size, called with the interpreter held: `name_of` tells what it found.
 
-    The library's own function of C. None where it does not show it, or shows another.
+    None where the library does not show it, or shows another.
     """
     try:
         function = ctypes.PyDLL(importlib.import_module("xxhash._xxhash").__file__).XXH3_128bits
     except (ImportError, OSError, AttributeError):
         return None
     function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_size_t), _Hash
-
-    def at(address: int, size: int) -> bytes:
-        return bytes(function(address, size))[::-1]  # the name has the high bytes first
-
     sample = ctypes.create_string_buffer(_TRY, len(_TRY))
     sizes = (1, 100, len(_TRY))  # short ones are hashed by other means
-    right = all(at(ctypes.addressof(sample), size) == digest(_TRY[:size]) for size in sizes)
-    return at if right else None
+    right = all(name_of(function(ctypes.addressof(sample), size)) == digest(_TRY[:size]) for size in sizes)
+    return function if right else None
+
+
+def name_of(found: Any) -> bytes:
+    """What memory is called that was hashed so: the high bytes first."""
+    return bytes(found)[::-1]
+
+
+@functools.cache
+def held_digest() -> Callable[[int, int], bytes] | None:
+    """The name of memory, by address and size, for the training thread: what takes microseconds is sooner done than the interpreter is
+    had again from a thread that computes (a thousand times 100 kB beside one took 2 s, so 12 ms)."""
+    function = held_hash()
+    return None if function is None else lambda address, size: bytes(function(address, size))[::-1]

@@ -122,6 +122,35 @@ def test_what_the_second_part_sees_of_memory_is_what_counts(recording: Path) -> 
     assert one == other
 
 
+@pytest.mark.parametrize("written", [False, True])
+def test_what_is_seen_is_of_the_moment_of_the_second_part(written: bool, recording: Path) -> None:
+    """Its memory of the first part was written over meanwhile, or is another by the time at which the second is written."""
+
+    def run(noise: float, blocks: int) -> list[Any]:
+        part: Any = torch.full((50_000,), 5.0)[:20]
+        part.fill_(1.0)
+        other = torch.zeros(60_000)
+        with rv.run() as run, rv.checkpointing():
+            for epoch in rv.loop("epoch", range(5)):
+                if epoch == 4:
+                    part.as_strided((20,), (1,)).fill_(noise)
+                part = part[:10]
+                for _ in rv.loop("step", range(2)):
+                    pass
+                if written:
+                    _until_written(recording, blocks + epoch + 1)
+                part = part.as_strided((20,), (1,))
+                other.fill_(noise + epoch)
+        store = layout.open_store(recording / ".rearview")
+        names = [name for name in manifests.list_of(store, run.id) if name.number <= 4]
+        return [(name.number, name.part, manifests.read(store, name).roots["local/0/part"][0]) for name in names]
+
+    one = run(1.0, 0)
+    other = run(2.0, len(list(recording.rglob("*-block.json"))))
+    assert len(one) == 8
+    assert set(other) <= set(one)
+
+
 def test_memory_that_was_copied_is_the_programs_again(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After both parts nothing of ours keeps a tensor alive that the program has dropped; between them the first part does."""
     taken: list[Any] = []
