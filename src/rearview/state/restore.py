@@ -14,6 +14,7 @@ from types import CodeType
 from typing import Any, Protocol
 
 from rearview.errors import Damaged, RestoreRefused
+from rearview.state import refilling
 from rearview.state.places import Places
 from rearview.state.put import arrays, containers, functions, objects, packing, tensors
 from rearview.state.put.kind import ABSENT, NOT_YET, Kind, Pairs
@@ -232,6 +233,10 @@ class Plan:
 
     def apply(self) -> dict[RootKey, object]:
         """Put the state back: the object to bind for every root."""
+        return self.carry_out()[0]
+
+    def carry_out(self) -> tuple[dict[RootKey, object], Job]:
+        """The same, and what can put it back once more."""
         with quiet(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # experimental dtypes and layouts are not news to a program that had them
             job = Job(self)
@@ -240,7 +245,7 @@ class Plan:
                 job.make(self.tree.roots[key])
             job.finish()
         made = {key: job.made[self.tree.roots[key]] for key in self.keys}
-        return {key: value for key, value in made.items() if value is not ABSENT}
+        return {key: value for key, value in made.items() if value is not ABSENT}, job
 
 
 class Job:
@@ -290,10 +295,24 @@ class Job:
 
     def finish(self) -> None:
         """Adapters, generators, and whatever else has to wait for everything."""
-        for adapter in self.plan.adapters.values():
-            adapter.settle()
+        with refilling.by(self.again):
+            for adapter in self.plan.adapters.values():
+                adapter.settle()
         for step in self._last:
             step()
+
+    def again(self) -> None:
+        """Put the same values into the same objects once more."""
+        with quiet():
+            self.memory.fill(self)
+            for number in self._begun:
+                kind, payload = self.tree.nodes[number]
+                if self.made[number] is not NOT_YET and not any(self.made[child] is NOT_YET for child in payload):
+                    KINDS[kind].fill(self, payload, self.made[number], self.lives.get(number, ABSENT))
+            last, self._last = self._last, []
+            for step in last:
+                step()
+            self._last = last
 
     # What kinds ask while they build
 

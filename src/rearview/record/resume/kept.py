@@ -5,7 +5,8 @@ Knows how roots, positions and streams are called in a state; when each is put b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import Any
 
@@ -13,7 +14,7 @@ from rearview.errors import Damaged, NotFound
 from rearview.record import firsts
 from rearview.record.checkpoints import boundaries, staging
 from rearview.record.checkpoints.scope import Beside, Roots, Scope
-from rearview.state import bindings, positions, process, restore, streams, visible
+from rearview.state import bindings, positions, process, refilling, restore, streams, visible
 from rearview.state import tree as trees
 from rearview.state.capture import capture
 from rearview.state.look import look
@@ -35,6 +36,9 @@ _LOOKED_AT = 100
 
 class Held:
     """A state, wherever its bytes are."""
+
+    _job: restore.Job | None = None
+    """What was last put back."""
 
     def __init__(self, tree: trees.Tree, reader: restore.Reader, inexact: Callable[[Sequence[str]], None]) -> None:
         self._tree = tree
@@ -60,6 +64,24 @@ class Held:
         self._inexact(left)
         return values
 
+    @contextlib.contextmanager
+    def refilled(self, scope: Scope, values: dict[Any, object]) -> Iterator[None]:
+        """While iterators are brought to their places: what code of the program writes on the way is put back once more.
+
+        Afterwards, nothing of the program is held on to.
+        """
+
+        def again() -> None:
+            if self._job is not None:
+                self._job.again()
+                scope.bind(values)
+
+        try:
+            with refilling.by(again):
+                yield
+        finally:
+            self._job = None
+
     def _beside(self) -> Beside:
         """What names stood for, and what was changed about the process. States of older runs say nothing about it."""
         roots, read = self._tree.roots, self._reader
@@ -74,7 +96,8 @@ class Held:
         wanted = [key for key in self._tree.roots if key[0] not in ours or key == hooks.KEY]
         keys = [key for key in wanted if not (key[0] == "local" and int(key[1]) >= frames)]
         iterators = positions.Iterators()
-        values = restore.plan(self._tree, live, self._reader, adapters=[iterators], codes=codes, only=keys).apply()
+        plan = restore.plan(self._tree, live, self._reader, adapters=[iterators], codes=codes, only=keys)
+        values, self._job = plan.carry_out()
         self._inexact(iterators.settle())
         return values
 

@@ -198,11 +198,13 @@ class Reach:
         if iteration == 0:
             birth = None if type(source) in PLAIN else positions.begin(source)
             items: Iterator[Any] = iter(source)
-        elif began is not None and self._put_back_quietly(began, within):
-            items, birth = self._from(source, self._fitted(source, began.position(depth)), iteration)
+        elif began is not None and (values := self._put_back_quietly(began, within)) is not None:
+            with began.refilled(within.scope, values):
+                items, birth = self._from(source, self._fitted(source, began.position(depth)), iteration)
         else:
             values = self._kept.put_back(within.scope)
-            items, birth = self._from(source, self._fitted(source, self._kept.position(depth)), iteration)
+            with self._kept.refilled(within.scope, values):
+                items, birth = self._from(source, self._fitted(source, self._kept.position(depth)), iteration)
             if type(source) not in PLAIN:
                 items = OnceMore(values.get(("item", 0)), items)
         loop.go_to(iteration, items)
@@ -219,13 +221,12 @@ class Reach:
             return None
 
     @staticmethod
-    def _put_back_quietly(kept: Kept, within: Checkpointing) -> bool:
-        """Whether a state could be put back; if not, a later one takes its place."""
+    def _put_back_quietly(kept: Kept, within: Checkpointing) -> dict[Any, object] | None:
+        """What was put back; None if that could not be: a later one takes its place."""
         try:
-            kept.put_back(within.scope)
+            return kept.put_back(within.scope)
         except (Damaged, NotFound, RestoreRefused):
-            return False
-        return True
+            return None
 
     @staticmethod
     def _from(source: Any, position: dict[str, Any], iteration: int) -> tuple[Iterator[Any], Any]:
@@ -253,17 +254,18 @@ class Reach:
         if not is_over:
             self._bring_on(loop, iteration + 1, beside)
         self._refused = True
-        self._kept.put_back(within.scope)
+        values = self._kept.put_back(within.scope)
         self._refused = False
         items: Iterator[Any] = iter(())
         birth = None
-        if not is_over:
-            known = list(position.get("inexact", ()))
-            items = positions.put_back(source, self._fitted(source, position))
-            birth = positions.born_as(source, position)
-            self._refuse_inexact(known)
-            self._say_inexact([sentence for sentence in position.get("inexact", ()) if sentence not in known])
-            self._say_inexact(around.settle(loop, beside) if beside else ())
+        with self._kept.refilled(within.scope, values):
+            if not is_over:
+                known = list(position.get("inexact", ()))
+                items = positions.put_back(source, self._fitted(source, position))
+                birth = positions.born_as(source, position)
+                self._refuse_inexact(known)
+                self._say_inexact([sentence for sentence in position.get("inexact", ()) if sentence not in known])
+                self._say_inexact(around.settle(loop, beside) if beside else ())
         loop.go_to(iteration + 1, items)
         within.follow(loop, node, source, items, birth)
         self._kept.put_streams_back()

@@ -46,6 +46,7 @@ def _made_of(generator: GeneratorType[Any, Any, Any]) -> Described:
         "function": generators.function_of(generator),
         "args": [variables.get(name) for name in names[: code.co_argcount]],
         "options": {name: variables.get(name) for name in names[code.co_argcount :]},
+        "lists": generators.lists_in(generator),
         "variables": {name: value for name, value in variables.items() if name in matter and not hasattr(type(value), "__next__")},
     }
 
@@ -64,7 +65,7 @@ def restore_iterator(live: Any, described: Described, said: list[str] | None = N
         if live is None:
             sentences.append(f"the generator {described['shape']['code']} is not there and could not be made again")
             return None
-        generators.restore(live, described["shape"], layers.Again(said=sentences), described.get("variables"))
+        generators.restore(live, described["shape"], layers.Again(said=sentences), described.get("variables"), described.get("lists", ()))
         return live
     finally:
         streams.put_back(outside)

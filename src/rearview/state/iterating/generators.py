@@ -12,11 +12,11 @@ from __future__ import annotations
 import gc
 import inspect
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from rearview.state import frames
+from rearview.state import frames, refilling
 from rearview.state.iterating import parts, simple
 from rearview.state.iterating.liveness import alive
 from rearview.state.iterating.variables import IN_PLACE, Variables, classify, hidden, write
@@ -103,6 +103,11 @@ def holds(generator: Generator) -> dict[str, Any]:
     return {**variables_of(generator), "": tuple(inside(generator))}
 
 
+def lists_in(generator: Generator) -> list[Any]:
+    """The lists that the iterators inside run over, None for others: no variable may hold them, and made again they may be others."""
+    return [simple.list_of(iterator) for iterator in inside(generator)]
+
+
 def function_of(generator: Generator) -> FunctionType | None:
     """The function that made a generator."""
     held = gc.get_referents(generator)
@@ -127,8 +132,10 @@ def _variables(generator: Generator) -> Variables:
 # Back
 
 
-def restore(generator: Generator, shape: Shape, again: Again, variables: Mapping[str, Any] | None = None) -> None:
-    """Bring a live generator there, in place. `variables`: those that matter, if somebody has restored them all."""
+def restore(
+    generator: Generator, shape: Shape, again: Again, variables: Mapping[str, Any] | None = None, lists: Sequence[Any] = ()
+) -> None:
+    """Bring a live generator there, in place. `variables`: those that matter, if somebody has restored them all; `lists`: of `lists_in`."""
     if generator.__qualname__ != shape["code"]:
         again.said.append(f"the generator {generator.__qualname__} is where {shape['code']} was; it was left where it is")
         return
@@ -140,7 +147,7 @@ def restore(generator: Generator, shape: Shape, again: Again, variables: Mapping
     again.at_beginning()
     if not shape["fresh"]:
         known = variables is not None or can_step_in(shape) or _has_loader(shape)
-        taken = _step_in(generator, shape, again.said, variables) if known else 0
+        taken = _step_in(generator, shape, again.said, variables, lists) if known else 0
         if taken is not None:
             _advance(generator, shape, again, taken)
     if again.steps is None:
@@ -175,7 +182,9 @@ def step_in(generator: Generator, shape: Shape) -> bool:
     return not said and _is_there(generator, shape)
 
 
-def _step_in(generator: Generator, shape: Shape, said: list[str], variables: Mapping[str, Any] | None) -> int | None:
+def _step_in(
+    generator: Generator, shape: Shape, said: list[str], variables: Mapping[str, Any] | None, lists: Sequence[Any] = ()
+) -> int | None:
     """None if it stepped in; else how many items were taken in vain."""
     from rearview.state.iterating.layers import Again
     from rearview.state.iterating.layers import restore as restore_layer
@@ -188,9 +197,14 @@ def _step_in(generator: Generator, shape: Shape, said: list[str], variables: Map
         taken += 1
         if next(generator, _END) is _END:
             return taken
+    if taken:
+        refilling.code_ran()
     live = inside(generator)
     if not _at(generator, shape) or len(live) != len(inner) or not all(map(simple.stays, live, inner)):
         return taken
+    for there, was in zip(lists_in(generator), lists, strict=False):
+        if isinstance(there, list) and isinstance(was, list) and there is not was:
+            there[:] = was
     for iterator, part in zip(live, inner, strict=True):
         restore_layer(iterator, part, Again(said=said))
     assign(generator, shape["plain"])
@@ -207,6 +221,13 @@ def assign(generator: Generator, variables: Mapping[str, Any]) -> None:
 
 
 def _advance(generator: Generator, shape: Shape, again: Again, taken: int) -> None:
+    try:
+        _go_on(generator, shape, again, taken)
+    finally:
+        refilling.code_ran()
+
+
+def _go_on(generator: Generator, shape: Shape, again: Again, taken: int) -> None:
     if again.steps is not None:
         wanted = again.steps - taken
         if simple.skip(generator, wanted) < wanted:

@@ -90,6 +90,14 @@ def restore(live: Any, shape: Shape, said: list[str]) -> Any:
     return live
 
 
+def list_of(iterator: Any) -> list[Any] | None:
+    """The list that an iterator runs over, if it does and has not ended."""
+    if type(iterator).__name__ not in ("list_iterator", "list_reverseiterator"):
+        return None
+    _, args, *at = reduced(iterator)
+    return args[0] if at and type(args[0]) is list else None
+
+
 def _rest(iterator: Any) -> range:
     _, (whole,), *state = iterator.__reduce__()
     return whole[state[0] or 0 :] if state else whole  # type: ignore[no-any-return]
