@@ -123,7 +123,7 @@ class Memory:
         """Read every buffer into its memory; those in the processor's own together."""
         wanted: list[tuple[int, memoryview]] = []
         for memory, target in self.targets.items():
-            if target.key is None:
+            if target.key is None and target.storage is None and target.array is None:  # else it has its memory from the time before
                 _allocate(job.plan, target, self._users[memory])
             if target.nbytes == 0:
                 continue
