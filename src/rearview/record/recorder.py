@@ -396,6 +396,4 @@ class Recorder:
         self.trouble.doubt()  # opens the journal with the first record
         self._dormant = True
         loops.count_anew(self, self.root)
-        if self.keeping is not None:
-            self.keeping.after_fork_in_child()
         self.guard = self.keeping = None
