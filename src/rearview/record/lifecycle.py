@@ -384,8 +384,6 @@ def _after_fork_in_child() -> None:
         run.joined = True
         run.snapshot = run.resumed = None
         recorder = run.recorder
-        if recorder.keeping is not None:
-            recorder.keeping.after_fork_in_child()
         recorder.after_fork_in_child(ProcessNumber(f"{recorder.process}.{firsts.fork_path[-1]}"), who)
         before = process.inherited({process.VARIABLE: run.mark})
         run.mark = process.mark(recorder.run, recorder.process, before.launch if before else "", recorder.store.root)

@@ -394,6 +394,7 @@ class Recorder:
         self.journal.abandon()
         self._become(process, identity)
         self.trouble.doubt()  # opens the journal with the first record
-        self._dormant = True
+        if self.keeping is not None:
+            self.keeping.after_fork_in_child()
+        self._dormant, self.guard, self.keeping = True, None, None
         loops.count_anew(self, self.root)
-        self.guard = self.keeping = None
