@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -135,6 +135,78 @@ def test_what_does_not_tell_how_far_it_is_is_named(make: Callable[[], Any], kind
     putting = Iterators()
     restore.plan(captured.tree, {key: make()}, Bytes(captured), adapters=[putting]).apply()
     assert sentence in putting.inexact
+
+
+def sums() -> Generator[float, float, None]:
+    total = 0.0
+    while True:
+        sent = yield total
+        total += sent
+
+
+def added() -> Generator[float, float, None]:
+    total = 0.0
+    while True:
+        total += yield total  # what it was before waits for what is sent, out of sight
+
+
+def averages() -> Generator[float, float, None]:
+    total = yield 0.0
+    count = 1
+    while True:
+        sent = yield total / count
+        total, count = total + sent, count + 1
+
+
+def test_what_is_sent_to_a_generator_is_not_needed_where_one_step_leads_there() -> None:
+    key = ("global", "m", "g")
+    live = sums()
+    next(live), live.send(2.0), live.send(3.0)
+    taking, putting = Iterators(), Iterators()
+    captured = capture({key: live}, adapters=[taking])
+    back: Any = restore.plan(captured.tree, {key: sums()}, Bytes(captured), adapters=[putting]).apply()[key]
+    assert back.send(4.0) == 9.0
+    assert taking.inexact == putting.inexact == []
+
+
+def test_a_generator_that_came_there_by_what_was_sent_to_it_is_named() -> None:
+    key = ("global", "m", "g")
+    live = averages()
+    taking = Iterators()
+    next(live)
+    capture({key: live}, adapters=[taking])
+    assert taking.inexact == [], "nothing was sent"
+    live.send(2.0), live.send(4.0)
+    capture({key: live}, adapters=[taking])
+    (sentence,) = taking.inexact
+    assert "averages came there by what was sent to it" in sentence
+
+
+def test_values_of_an_expression_that_a_generator_is_in_the_middle_of_are_named() -> None:
+    key = ("global", "m", "g")
+    live = added()
+    next(live), live.send(2.0)
+    taking, putting = Iterators(), Iterators()
+    captured = capture({key: live}, adapters=[taking])
+    (sentence,) = taking.inexact
+    assert "added is in the middle of an expression" in sentence
+    restore.plan(captured.tree, {key: added()}, Bytes(captured), adapters=[putting]).apply()
+    assert sentence in putting.inexact
+
+
+def test_generators_that_nothing_can_be_sent_to_are_not_named() -> None:
+    def several() -> Iterator[int]:
+        yield 1
+        yield from (2, 3)
+        yield 4
+
+    key = ("global", "m", "g")
+    for taken in range(5):
+        live, taking = several(), Iterators()
+        for _ in range(taken):
+            next(live)
+        capture({key: live}, adapters=[taking])
+        assert taking.inexact == []
 
 
 def test_a_generator_expression_that_cannot_be_made_again_says_so_when_it_is_drawn_from() -> None:

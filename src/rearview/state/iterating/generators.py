@@ -17,7 +17,7 @@ from types import FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from rearview.state import frames, refilling
-from rearview.state.iterating import parts, simple
+from rearview.state.iterating import parts, sent, simple
 from rearview.state.iterating.liveness import alive
 from rearview.state.iterating.variables import IN_PLACE, Variables, classify, hidden, write
 
@@ -32,6 +32,7 @@ MOST_SECONDS = 20.0
 STEP_IN = 64
 """How many items it may take until a fresh generator is at the same instruction."""
 _MOST_INNER = 16
+_EXPRESSION = "an expression it is in the middle of"
 _END = object()
 
 
@@ -61,16 +62,22 @@ def describe(generator: Generator) -> Shape | None:
         "open": found.open,
         "inner": inner,
         "untold": untold,
+        "sent": sent.is_behind(frame.f_code, frame.f_lasti),
     }
     shape["inexact"] = [sentence for part in inner if part is not None for sentence in part.get("inexact", ())]
     return shape
 
 
 def untold(shape: Shape) -> list[str]:
-    """What is to be said of a generator of which nobody knows how many items were taken from it: what it runs over does not tell it."""
+    """What is to be said of a generator of which nobody knows how many items were taken from it: what it runs over does not tell it, or
+    more than its variables would be needed."""
     if shape["kind"] != "generator" or shape["finished"] or shape["fresh"]:
         return []
     here = [f"the generator {shape['code']} runs over a {kind}, which does not tell how far it is" for kind in shape.get("untold", ())]
+    if _EXPRESSION in shape["open"]:
+        here.append(f"the generator {shape['code']} is in the middle of an expression, and values that are part of it are not kept")
+    if shape.get("sent"):
+        here.append(f"the generator {shape['code']} came there by what was sent to it, which nobody knows")
     return [*here, *(sentence for part in shape["inner"] if part is not None for sentence in untold(part))]
 
 
@@ -125,7 +132,7 @@ def _variables(generator: Generator) -> Variables:
     found = classify(frame.f_code, matter)
     names = frozenset((*frame.f_code.co_varnames, *frame.f_code.co_cellvars, *frame.f_code.co_freevars))
     if hidden(gc.get_referents(generator), list(variables.values()), names):
-        found.open.append("an expression it is in the middle of")
+        found.open.append(_EXPRESSION)
     return found
 
 
