@@ -2,7 +2,9 @@
 
 Each load is trained by `training_load` in a process of its own, with `rv.checkpointing` as a person uses it. *Stall* is how long the
 training thread was held; *lost* is how much longer a window of steps took than the windows beside it in which nothing went on. Both
-parts of a checkpoint (the end of the nested block and of the iteration around it) count as one.
+parts of a checkpoint (the end of the nested block and of the iteration around it) count as one. *Stolen* is what the host of a virtual
+machine kept from it meanwhile: it also takes the time in which it writes for the machine from the machine's cores. `torch.save` has
+nothing written, as its file is removed from the cache in time; so the figures stand twice, the second time without what was stolen.
 """
 
 from __future__ import annotations
@@ -76,14 +78,28 @@ def stats_of(folder: Path, run: str) -> list[dict[str, float]]:
     return [by_number[number] for number in sorted(by_number)]
 
 
-def lost_by(windows: list[dict[str, Any]], what: str) -> list[float]:
-    """Seconds by which each window with it took longer than those beside it."""
+def lost_by(windows: list[dict[str, Any]], what: str, *, stolen: bool = True) -> list[float]:
+    """Seconds by which each window with it took longer than those beside it; with or without what the host kept from the machine."""
+
+    def seconds(window: dict[str, Any]) -> float:
+        return float(window["seconds"] - (0.0 if stolen else window["stolen_s"]))
+
     lost = []
     for place, window in enumerate(windows):
         if window["what"] == what:
-            beside = [w["seconds"] for w in windows[max(place - 1, 0) : place + 2] if w["what"] == NOTHING]
-            lost.append(window["seconds"] + window["waited_s"] - statistics.mean(beside))
+            beside = [seconds(w) for w in windows[max(place - 1, 0) : place + 2] if w["what"] == NOTHING]
+            lost.append(seconds(window) + window["waited_s"] - statistics.mean(beside))
     return lost
+
+
+def not_stolen(windows: list[dict[str, Any]], turn: list[str]) -> dict[str, Any]:
+    """The same without what was stolen, and how much that was."""
+    by_what = {what: lost_by(windows, what, stolen=False) for what in turn if what != NOTHING}
+    return {
+        "stolen_ms": {what: harness.summary(1000 * w["stolen_s"] for w in windows if w["what"] == what) for what in dict.fromkeys(turn)},
+        "lost_not_stolen_ms": {what: harness.summary(1000 * s for s in lost) for what, lost in by_what.items()},
+        "lost_not_stolen_to_save": interval(by_what[REARVIEW], by_what[SAVE]),
+    }
 
 
 def cpu_of(ours: list[dict[str, Any]], kept: list[dict[str, float]]) -> list[float]:
@@ -117,6 +133,7 @@ def load_figures(name: str, folder: Path) -> dict[str, Any]:
         "stall_ms": harness.summary(1000 * w["stall_s"] for w in ours),
         "lost_ms": {what: harness.summary(1000 * s for s in lost_by(windows, what)) for what in turn if what != NOTHING},
         "lost_to_save": interval(lost_by(windows, REARVIEW), lost_by(windows, SAVE)),
+        **not_stolen(windows, turn),
         "cpu_to_save": interval(cpu_of(ours, kept), [w["cpu_s"] for w in windows if w["what"] == SAVE]),
         "accounted_ms": harness.summary(1000 * (s["stall_s"] + s["background_cpu_s"]) for s in kept),
         "background_s": harness.summary(s["background_s"] for s in kept),
