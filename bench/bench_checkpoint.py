@@ -2,9 +2,10 @@
 
 Each load is trained by `training_load` in a process of its own, with `rv.checkpointing` as a person uses it. *Stall* is how long the
 training thread was held; *lost* is how much longer a window of steps took than the windows beside it in which nothing went on. Both
-parts of a checkpoint (the end of the nested block and of the iteration around it) count as one. *Stolen* is what the host of a virtual
-machine kept from it meanwhile: it also takes the time in which it writes for the machine from the machine's cores. `torch.save` has
-nothing written, as its file is removed from the cache in time; so the figures stand twice, the second time without what was stolen.
+parts of a checkpoint (the end of the nested block and of the iteration around it) count as one; `small_by_step` and `flat_by_step` are
+the same loads in a program by step, whose checkpoints have one part: one state, as `torch.save` has. *Stolen* is what the host of a
+virtual machine kept from it meanwhile: it also takes the time in which it writes for the machine from the machine's cores. `torch.save`
+has nothing written, as its file is removed from the cache in time; so the figures stand twice, the second time without what was stolen.
 """
 
 from __future__ import annotations
@@ -35,11 +36,15 @@ EPOCHS = 4
 LONG = bool(os.environ.get("BENCH_LONG"))
 """More repetitions: for figures to be written down."""
 
+_SMALL: dict[str, Any] = {"turn": [NOTHING, SAVE, NOTHING, REARVIEW], "times": 60 if LONG else 15, "window_s": 0.4}
+"""Short windows: a checkpoint of 100 MB is written within one step, and every step more is one more to be disturbed."""
 LOADS: dict[str, dict[str, Any]] = {
     "adam": {"turn": [NOTHING, SAVE, NOTHING, ASYNC, NOTHING, REARVIEW], "times": 7 if LONG else 3, "window_s": 4.0, "copies": True},
     "finetune": {"turn": [NOTHING, SAVE, NOTHING, REARVIEW], "times": 15 if LONG else 5, "window_s": 2.0},
-    "small": {"turn": [NOTHING, SAVE, NOTHING, REARVIEW], "times": 25 if LONG else 9, "window_s": 1.0, "bytes_alone": 9},
-    "flat": {"turn": [NOTHING, SAVE, NOTHING, REARVIEW], "times": 25 if LONG else 9, "window_s": 1.0, "bytes_alone": 9},
+    "small": {**_SMALL, "bytes_alone": 9},
+    "flat": {**_SMALL, "bytes_alone": 9},
+    "small_by_step": {**_SMALL, "load": "small", "by_step": True},
+    "flat_by_step": {**_SMALL, "load": "flat", "by_step": True},
 }
 LIMITS = {
     "adam.stall_to_memcpy.median": 1.2,
@@ -48,6 +53,8 @@ LIMITS = {
     "finetune.stored_to_needed": 1.1,
     "small.lost_to_save.ratio": 0.5,
     "flat.lost_to_save.ratio": 0.5,
+    "small_by_step.lost_to_save.ratio": 0.5,
+    "flat_by_step.lost_to_save.ratio": 0.5,
     "streams.bytes": 50_000,
     "streams.take_ms.median": 0.5,
     "memory.above_copy_mb": SPARE_BYTES / MB,
@@ -252,6 +259,8 @@ SECTIONS: dict[str, list[Callable[[str, Path], dict[str, Any]]]] = {
     "finetune": [load_figures, lambda _, folder: stored(folder)],
     "small": [load_figures],
     "flat": [load_figures],
+    "small_by_step": [load_figures],
+    "flat_by_step": [load_figures],
     "memory": [lambda _, folder: memory(folder)],
 }
 

@@ -1,9 +1,10 @@
 """A program that trains with all cores busy while its state is kept, by one means after the other: `python -m bench.training_load '{...}'`.
 
 Run by `bench_checkpoint` and `bench_restore` in a process of its own; prints one JSON object. The program is a loop of *windows*, each a
-nested loop of as many training steps. At the end of each window something is done once, in turn: nothing, `torch.save`, an asynchronous
-`torch.distributed.checkpoint`, or a checkpoint of rearview (by `rv.checkpointing` itself, with REARVIEW_EVERY set to the length of the
-turn). What it costs the run is how much longer the next window takes than the windows beside it in which nothing goes on.
+nested loop of as many training steps; in a program by step, as many iterations of the one loop. At the end of each window something is
+done once, in turn: nothing, `torch.save`, an asynchronous `torch.distributed.checkpoint`, or a checkpoint of rearview (by
+`rv.checkpointing` itself, with REARVIEW_EVERY set to the length of the turn). What it costs the run is how much longer the next window
+takes than the windows beside it in which nothing goes on.
 """
 
 from __future__ import annotations
@@ -116,6 +117,19 @@ def train(rv: Any, load: Load, windows: int, steps: int) -> None:
             stopwatch.between(number)
 
 
+def train_by_step(rv: Any, load: Load, windows: int, steps: int) -> None:
+    """The same without epochs."""
+    net, opt = load.net, load.opt
+    with rv.checkpointing(net=net, opt=opt):
+        for step in rv.loop("step", range(windows * steps)):
+            if step % steps == 0:
+                stopwatch.opens()
+            load.step()
+            stopwatch.closed()
+            if step % steps == steps - 1:
+                stopwatch.between(step // steps)
+
+
 def status(field_name: str) -> int:
     """A figure of this process's memory, in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -141,8 +155,11 @@ def main() -> None:
     copies = stopwatch.Copies(load.tensors()) if asked.get("copies") else None
     watch = stopwatch.Watch(stopwatch.Means(load.state, Path(os.environ["REARVIEW_DIR"])), asked["turn"], copies)
     stopwatch.start(watch)
+    by_step = bool(asked.get("by_step"))
+    if by_step:  # the period counts iterations of the main loop: here steps, not windows
+        os.environ["REARVIEW_EVERY"] = str(int(os.environ["REARVIEW_EVERY"]) * steps)
     with rv.run(name=asked["load"]) as run:
-        train(rv, load, asked["windows"], steps)
+        (train_by_step if by_step else train)(rv, load, asked["windows"], steps)
     answer = {
         "run": str(getattr(run, "id", "")),
         "windows": watch.windows,
