@@ -40,7 +40,7 @@ _SMALL: dict[str, Any] = {"turn": [NOTHING, SAVE, NOTHING, REARVIEW], "times": 6
 """Short windows: a checkpoint of 100 MB is written within one step, and every step more is one more to be disturbed."""
 LOADS: dict[str, dict[str, Any]] = {
     "adam": {"turn": [NOTHING, SAVE, NOTHING, ASYNC, NOTHING, REARVIEW], "times": 7 if LONG else 3, "window_s": 4.0, "copies": True},
-    "finetune": {"turn": [NOTHING, SAVE, NOTHING, REARVIEW], "times": 15 if LONG else 5, "window_s": 2.0},
+    "finetune": {"turn": [NOTHING, SAVE, NOTHING, REARVIEW], "times": 30 if LONG else 9, "window_s": 1.0},
     "small": {**_SMALL, "bytes_alone": 9},
     "flat": {**_SMALL, "bytes_alone": 9},
     "small_by_step": {**_SMALL, "load": "small", "by_step": True},
