@@ -21,7 +21,7 @@ from rearview.state import frames as variables
 from rearview.state.iterating.bars import is_only_shown
 from rearview.state.take.classes import has_a_name, is_data
 from rearview.state.take.objects import found
-from rearview.state.take.owners import installed
+from rearview.state.take.owners import installed, real_folder, real_path
 from rearview.state.take.walk import identity
 from rearview.state.tree import OUTER, RootKey
 
@@ -182,8 +182,8 @@ def _is_of(project: str, file: str) -> bool:
     """
     if f"{os.sep}site-packages{os.sep}" in file:
         return False
-    file = os.path.realpath(file)
-    return file.startswith(os.path.realpath(project) + os.sep) and not file.startswith(installed())
+    file = real_path(file)
+    return file.startswith(os.path.join(real_folder(project), "")) and not file.startswith(installed())
 
 
 def _take_module(roots: dict[RootKey, object], name: str, module: types.ModuleType) -> None:

@@ -22,6 +22,20 @@ def is_the_users(module: str) -> bool:
     return not isinstance(file, str) or not _is_installed(file)
 
 
+def real_path(file: str) -> str:
+    """Where a file is, links followed. Of the thousands that a program loads most share a folder: each folder is followed once."""
+    if os.path.islink(file):
+        return os.path.realpath(file)
+    folder, name = os.path.split(file)
+    return os.path.join(real_folder(folder), name)
+
+
+@functools.lru_cache(maxsize=10_000)
+def real_folder(folder: str) -> str:
+    """Where a folder is, links followed."""
+    return os.path.realpath(folder)
+
+
 @functools.lru_cache(maxsize=10_000)
 def _is_installed(file: str) -> bool:
-    return f"{os.sep}site-packages{os.sep}" in file or os.path.realpath(file).startswith(installed())
+    return f"{os.sep}site-packages{os.sep}" in file or real_path(file).startswith(installed())
