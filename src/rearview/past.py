@@ -51,6 +51,9 @@ def find(catalog: Catalog, run_ref: str, wishes: Sequence[paths.Wish], *, proces
         if damage:
             raise NoCheckpoint("; ".join([str(problem), *damage])) from problem
         raise
+    if lost := checkpoints.in_place_of(catalog.store, listed, info, wishes):
+        said = damage or [f"checkpoint {lost[-1]} of run {run} cannot be read"]
+        raise Damaged("; ".join([*said, f"another state is at {info.place}: ask for it by that name"]))
     return State(catalog.store, info, _member(info, process), listed)
 
 

@@ -253,6 +253,22 @@ def find(infos: Sequence[CheckpointInfo], run: str, wishes: Sequence[paths.Wish]
     raise NoCheckpoint(_none(infos, fitting, run, wishes))
 
 
+def in_place_of(store: Store, infos: Sequence[CheckpointInfo], info: CheckpointInfo, wishes: Sequence[paths.Wish]) -> list[ManifestName]:
+    """The manifests that cannot be read, and for which a checkpoint would stand in: newer ones, or the end of the iteration asked for."""
+    known = {str(name) for one in infos for name in names_of(one)}
+    lost = [name for name in manifests.list_of(store, RunId(info.run)) if str(name) not in known and _is_beside(name, info)]
+    if not wishes:
+        return [name for name in lost if name.order > info.order]
+    if paths.matches(info.path, wishes):
+        return []
+    return [name for name in lost if name.order[:2] == info.order[:2] and name.order > info.order]
+
+
+def _is_beside(name: ManifestName, info: CheckpointInfo) -> bool:
+    """Whether a manifest is of the same line."""
+    return name.process.isdigit() if not info.process else name.process == info.process
+
+
 def _named(info: CheckpointInfo, wishes: Sequence[paths.Wish]) -> paths.Path:
     """As much of the path as was asked for."""
     return info.path[: len(wishes)]

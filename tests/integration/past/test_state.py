@@ -292,6 +292,22 @@ def test_a_damaged_manifest_is_named(run: RunBuilder) -> None:
         past.checkpoint("first")
 
 
+@pytest.mark.damages_store
+def test_nothing_stands_in_for_a_damaged_manifest_unless_it_is_asked_for(run: RunBuilder) -> None:
+    for k in range(3):
+        step = epoch(k, None, ["step", 0, 9, 9])
+        keep_state(run, k, step, {("given", "w"): 10 * k}, part="block", at_s=60 * k + 1)
+        made = keep_state(run, k, epoch(k), {("given", "w"): 10 * k + 1}, at_s=60 * k + 2)
+        if k > 0:
+            path = manifests.path_of(run.store, made.name)
+            path.write_bytes(path.read_bytes()[:-40] + b"x" * 40)
+    for place, instead in (({}, "epoch=3/step=9"), ({"epoch": 3}, "epoch=3/step=9"), ({"epoch": 2}, "epoch=2/step=9")):
+        with pytest.raises(Damaged, match=f"0-a1-00000[12]-iteration of run .* is damaged.* another state is at {instead}:"):
+            past.checkpoint("first", **place)
+    assert past.checkpoint("first", at="epoch=2/step=9")["w"] == 10
+    assert past.checkpoint("first", epoch=1)["w"] == 1, "another one's damage is nothing to it"
+
+
 # Into live objects
 
 
