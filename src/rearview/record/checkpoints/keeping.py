@@ -18,7 +18,7 @@ from rearview.record.checkpoints.at_work import Fed
 from rearview.record.checkpoints.boundaries import Boundary
 from rearview.record.checkpoints.cadence import AdaptivePeriod
 from rearview.record.checkpoints.jobs import Job
-from rearview.record.checkpoints.materialize import Materializer, is_of_the_disk, is_void
+from rearview.record.checkpoints.materialize import Materializer, is_of_memory, is_of_the_disk, is_void
 from rearview.record.checkpoints.scope import Roots, Scope
 from rearview.record.checkpoints.thinning import Thinning
 from rearview.record.checkpoints.timing import Timing
@@ -209,6 +209,10 @@ class Keeping:
             manifest, captured, began, second=second, period=period, files=lambda keep: self.outputs.note(marks, keep)
         )
         job.metrics = metrics
+        if job.held_since is not None:
+            size = sum(captured.tree.buffers) / 1e6
+            sentence = f"there is no memory for a copy of {size:,.0f} MB: the training waits while a checkpoint is written"
+            self._say_once(sentence, about="no memory for a copy")
         self._current = boundary.current
         self.inside_due_at = time.monotonic() + self.settings["risk"]
         self._name_what_is_large(captured)
@@ -269,6 +273,8 @@ class Keeping:
                 job.period.costs_more(job.lost_s)
             elif job.written:
                 job.period.took(job.lost_s)
+            elif is_of_memory(job.problem):
+                self._say_once("a checkpoint was left out, there was no memory to write it: the next one is tried")
             elif not is_void(job.problem):
                 self._stop(job.problem)
 

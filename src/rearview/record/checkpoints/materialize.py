@@ -6,6 +6,8 @@ one call, and is not there in a forked child.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import operator
 import queue
 import threading
@@ -19,6 +21,7 @@ from rearview.record import firsts
 from rearview.record.checkpoints import boundaries, proofs, staging
 from rearview.record.checkpoints.changes import Changes
 from rearview.record.checkpoints.jobs import Files, Job, Spans, let_go
+from rearview.record.checkpoints.room import available_bytes
 from rearview.record.checkpoints.second import as_in_first
 from rearview.record.checkpoints.staging import Arena
 from rearview.state import tree as trees
@@ -62,7 +65,6 @@ class Materializer:
         self._encoded, self._rows = trees.Encoded(), manifests.Rows()
         self._seen: dict[tuple[Names, visible.Range], bytes] = {}
         """Of the state before: digests of parts of buffers."""
-        self.said_memory = False
 
     # -- on the training thread ----------------------------------------------------------------------------------------
 
@@ -89,8 +91,8 @@ class Materializer:
             arena = self._arenas[1]
         else:
             self.wait()
-        if self._fits(total - arena.size):
-            staged = staging.copy([captured.buffers[k] for k in copies], arena, held_digest())
+        staged = self._copied([captured.buffers[k] for k in copies], total, arena)
+        if staged is not None:
             job.staged.update(zip(copies, staged.views, strict=True))
             job.addresses.update(zip(copies, staged.addresses, strict=True))
             named = zip(copies, staged.names, staged.views, staged.addresses, strict=True)
@@ -124,10 +126,22 @@ class Materializer:
                 job.expected[k] = expected
         return copies
 
+    def _copied(self, buffers: Sequence[Any], size_bytes: int, arena: Arena) -> staging.Copies | None:
+        """Copies of buffers, unless there is no memory for them."""
+        if self._fits(size_bytes - arena.size):
+            try:
+                return staging.copy(buffers, arena, held_digest())
+            except (MemoryError, OSError) as problem:
+                if not is_of_memory(problem):
+                    raise
+        return None
+
     @staticmethod
     def _fits(size_bytes: int) -> bool:
-        available = staging.available_bytes()
-        return size_bytes <= 0 or available is None or size_bytes + _MARGIN < available
+        if size_bytes <= 0:
+            return True
+        available = available_bytes()
+        return available is None or size_bytes + _MARGIN < available
 
     def _hand_over(self, job: Job) -> None:
         if job.manifest.part != boundaries.BLOCK:
@@ -178,7 +192,8 @@ class Materializer:
         with firsts.unseen():
             while (job := self._jobs.get()) is not None:
                 if callable(job):
-                    job()
+                    with contextlib.suppress(MemoryError, OSError):  # it only gets something ready
+                        job()
                     continue
                 job.followed.wait(_FOLLOWS_S)
                 try:
@@ -326,3 +341,8 @@ def is_void(problem: Exception | None) -> bool:
 def is_of_the_disk(problem: Exception | None) -> bool:
     """Whether it is the disk that failed."""
     return isinstance(problem, (OSError, CheckpointError, StoreError))
+
+
+def is_of_memory(problem: Exception | None) -> bool:
+    """Whether there was no memory: there may be some the next time."""
+    return isinstance(problem, MemoryError) or (isinstance(problem, OSError) and problem.errno == errno.ENOMEM)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from rearview.record.checkpoints.room import has_address_limit
 from rearview.state.take import tensors
 
 PAGE = mmap.PAGESIZE
@@ -137,7 +138,7 @@ def _reserve(size_bytes: int) -> mmap.mmap:
         return mmap.mmap(-1, size)
     private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS  # shared pages cost twice as much to have
     try:
-        memory = mmap.mmap(-1, _GROWTH * size, flags=private | getattr(mmap, "MAP_NORESERVE", 0))
+        memory = mmap.mmap(-1, size if has_address_limit() else _GROWTH * size, flags=private | getattr(mmap, "MAP_NORESERVE", 0))
     except (OSError, ValueError, OverflowError):
         memory = mmap.mmap(-1, size, flags=private)
     for advice in ("MADV_DONTFORK", "MADV_HUGEPAGE"):  # of large pages, a direct write has a hundredth as many to hold on to
@@ -290,18 +291,6 @@ def _of_c(name: str, *, held: bool = False) -> Any:
     function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     function.restype = ctypes.c_void_p if name == "memcpy" else ctypes.c_int
     return function
-
-
-def available_bytes() -> int | None:
-    """Memory that can be had without swapping; None where the system does not tell."""
-    try:
-        with open("/proc/meminfo", "rb") as lines:
-            for line in lines:
-                if line.startswith(b"MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return None
 
 
 def copy_speed(size_bytes: int) -> float:
