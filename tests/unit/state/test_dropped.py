@@ -6,7 +6,10 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rearview.state.capture import capture
+from tests.unit.state.round_trip import put, taken
 
 
 class ByName:
@@ -46,6 +49,37 @@ def test_an_attribute_that_is_left_out_is_named_even_if_another_has_its_value() 
     assert _unlike(All()) == []
 
 
-def test_what_is_found_by_its_name_loses_what_was_set_on_it() -> None:
-    assert _unlike(logging.getLogger("some.name")) == ["it"]
+class ByCall:
+    def __init__(self) -> None:
+        self.custom = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ByCall, ()
+
+
+def test_what_is_made_by_a_call_loses_what_was_set_on_it() -> None:
+    assert "it" in _unlike(ByCall())
     assert _unlike(Path("x")) == []
+
+
+def test_what_libraries_leave_out_is_theirs() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    assert (len(frame.index), list(frame.columns)) == (2, ["a", "b"])
+    assert _unlike(frame) == []
+
+
+def test_a_logger_is_what_it_was() -> None:
+    logger: Any = logging.getLogger("some.name")
+    assert _unlike(logger) == []
+    logger.setLevel(logging.WARNING)
+    logger.custom = [1]
+    kept = taken(log=logger)
+    logger.setLevel(logging.DEBUG)
+    logger.custom, logger.later = [2], 3
+    assert logger.isEnabledFor(logging.INFO)
+    assert put(kept, log=logger)["log"] is logger
+    assert not logger.isEnabledFor(logging.INFO)
+    assert logger.custom == [1]
+    assert not hasattr(logger, "later")
+    logger.setLevel(logging.NOTSET)

@@ -21,6 +21,8 @@ from typing import Any
 
 from rearview.state.take import dropped
 from rearview.state.take.attributes import attributes, own_dict, plain_layout
+from rearview.state.take.loggers import take_logger
+from rearview.state.take.owners import is_the_users
 from rearview.state.take.walk import Taker, Uncapturable, Walk, identity
 from rearview.state.tree import NOTHING, Node
 from rearview.store.encoding import type_name
@@ -189,8 +191,8 @@ def take_reduced(walk: Walk, value: Any) -> Node:
         state = None
     parts = [type(value), function, args, state, None if items is None else list(items), None if pairs is None else list(pairs), setter]
     walk.keep.append(parts)
-    if state is None and items is None and pairs is None and own_dict(value):  # a logger is found by its name, whatever was set on it
-        walk.differs(value, dropped.WHY)
+    if state is None and items is None and pairs is None and own_dict(value) and is_the_users(type(value).__module__):
+        walk.differs(value, dropped.WHY)  # it is found by its name, whatever was set on it
     for name in dropped.names(value, parts[2:6]):
         walk.differs(value, dropped.WHY, f".{name}")
     if type(value).__name__ in _OVER_HASHED and args[0]:
@@ -321,6 +323,8 @@ def decide(kind: type) -> Taker:
         return _take_handler if names[0] in _WRITING else _kept_live(why)
     if kind.__module__ == "ctypes" or type(kind).__module__ == "_ctypes":
         return _of_ctypes(kind)
+    if "logging.Logger" in names:
+        return take_logger
     package = kind.__module__.partition(".")[0]
     if _is_ours(kind) or kind.__module__.startswith(_OF_THE_LAUNCH):
         return _take_ours
