@@ -35,6 +35,7 @@ _BUFFER = b"\nbuffer "
 _LINES = {kind: b"\n" + kind.encode() for kind in KINDS}
 _UNORDERED = ("set", "frozenset", "weakset")
 _SET_ITEMS_AT = 2
+_DTYPE = "npdtype"
 _NOWHERE = (b"", 0)
 _NOBODYS = Owned()
 
@@ -95,6 +96,10 @@ class _Digests:
         """How nodes are called in the root that is looked at: atoms by what they are, others by their number in it."""
         self.owned = Owned()
         """Nodes that a root had before: its name, and their number there."""
+        self._dtypes: dict[int, tuple[bytes, frozenset[int]]] = {}
+        """NumPy's dtypes by what they are, and the nodes that say it: which arrays share the object means nothing."""
+        self._said_by: set[int] = set()
+        """Those nodes, of the dtypes in the root that is looked at."""
         self._by_content = False
         """Whether the order of what was walked depends on more than its nodes."""
 
@@ -107,6 +112,7 @@ class _Digests:
     def told(self, root: int, name: bytes) -> tuple[str, Told | None]:
         """The same, and how it came about, if it can come about so again."""
         self._by_content = False
+        self._said_by = set()
         out, nodes, places = self._walk(root, self._called, self.owned)
         owns = self._owns(nodes, name)
         told = None if self._by_content else self._told(root, out, owns, places)
@@ -116,7 +122,7 @@ class _Digests:
     def _told(self, root: int, out: list[bytes], owns: Owns, places: list[int]) -> Told:
         table = self._tree.nodes
         memory = [node for node in owns if table[node][0] in _MEMORY]
-        reached = frozenset(owns).union([root], *(table[node][1] for node in owns if table[node][0] not in _MEMORY))
+        reached = frozenset(owns).union([root], self._said_by, *(table[node][1] for node in owns if table[node][0] not in _MEMORY))
         cuts = zip([-1, *places], [*places, len(out)], strict=True)
         texts = [b"".join(out[after + 1 : before]) for after, before in cuts]
         return Told(root, texts, memory, owns, reached, max(reached), self.owned.among(reached))
@@ -163,12 +169,29 @@ class _Digests:
         kind = self._tree.nodes[node][0]
         if kind not in _MEMORY and is_atom(kind):
             token = called[node] = self._token(node)
+        elif kind == _DTYPE:
+            token, said_by = self._dtype(node)
+            self._said_by |= said_by
         elif (owner := owned.get(node)) is not None:
             return b"@%s:%d" % owner
         else:
             token = called[node] = b" #%d" % len(queue)
             queue.append(node)
         return token
+
+    def _dtype(self, node: int) -> tuple[bytes, frozenset[int]]:
+        known = self._dtypes.get(node)
+        if known is None:
+            nodes = self._tree.nodes
+            out, reached, waiting = list[bytes](), list[int](), [node]
+            while waiting:
+                at = waiting.pop()
+                kind, payload = nodes[at]
+                reached.append(at)
+                out.append(self._token(at) if is_atom(kind) else b" %s %d" % (kind.encode(), len(payload)))
+                waiting += () if is_atom(kind) else reversed(payload)
+            known = self._dtypes[node] = b"".join(out), frozenset(reached)
+        return known
 
     def _memory(self, node: int) -> bytes:
         """What memory counts with: what is seen of it."""
