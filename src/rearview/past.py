@@ -270,7 +270,9 @@ def _size(count: int) -> str:
     return f"{amount:.1f} TB"
 
 
-_RANK = {"given": 0, "local": 1, trees.OUTER: 2, "global": 3, "class": 4}
+_RANK = {"given": 0, "local": 1, trees.OUTER: 2, trees.CALLER: 3, "global": 4, "class": 5}
+
+_OF_FRAMES = ("local", trees.OUTER, trees.CALLER)
 
 
 def names_of(tree: Tree) -> dict[str, RootKey]:
@@ -280,7 +282,7 @@ def names_of(tree: Tree) -> dict[str, RootKey]:
     """
     found: dict[str, RootKey] = {}
     for key in sorted((key for key in tree.roots if key[0] in _RANK), key=_order):
-        name = ".".join(str(part) for part in key[1:] if part != "__main__") if key[0] not in ("local", trees.OUTER) else str(key[-1])
+        name = ".".join(str(part) for part in key[1:] if part != "__main__") if key[0] not in _OF_FRAMES else str(key[-1])
         if name not in found:
             found[name] = key
         elif tree.roots[found[name]] != tree.roots[key]:
@@ -289,5 +291,5 @@ def names_of(tree: Tree) -> dict[str, RootKey]:
 
 
 def _order(key: RootKey) -> tuple[Any, ...]:
-    depth = -int(key[1]) if key[0] == "local" else int(key[1]) if key[0] == trees.OUTER else 0
+    depth = -int(key[1]) if key[0] == "local" else int(key[1]) if key[0] in _OF_FRAMES else 0
     return _RANK[str(key[0])], depth, key[0] == "global" and key[1] != "__main__"

@@ -14,7 +14,7 @@ from types import FunctionType
 from rearview.state.buffers import LiveBuffer
 from rearview.state.places import Places
 from rearview.state.regions import Region
-from rearview.state.take import arrays, classes, functions, modules, objects, overlaps, plain, tensors
+from rearview.state.take import addresses, arrays, classes, functions, modules, objects, overlaps, plain, tensors
 from rearview.state.take.again import Again, Taken
 from rearview.state.take.hooks import Hooks
 from rearview.state.take.texts import Texts
@@ -93,6 +93,7 @@ def capture(
                 if key not in made and key not in taken.keys:
                     walk.root(key, value)
             overlaps.merge(walk)
+            addresses.look(walk)
             if hooks is not None:
                 hooks.look(walk)
             if texts is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from rearview.state.tree import NONE, OUTER, Node, RootKey
+from rearview.state.tree import CALLER, NONE, OUTER, Node, RootKey
 
 _MODULE_PARTS = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")
 _SKIPPED = {"list": 2, "tuple": 2, "set": 2, "frozenset": 2, "weakset": 2, "deque": 3, "npobjects": 6}
@@ -19,7 +19,7 @@ def root_text(key: RootKey) -> str:
     """A root as a person would write it."""
     if key[0] in ("given", "stream", "live"):
         return str(key[-1])
-    if key[0] in ("local", OUTER):
+    if key[0] in ("local", OUTER, CALLER):
         return str(key[-1])
     parts = [str(part) for part in key[1:] if part != "__main__"]
     return ".".join(parts)

@@ -23,14 +23,17 @@ from typing import Any
 from rearview.errors import Damaged, NewerFormat
 
 RootKey = tuple[str | int, ...]
-"""("given", name), ("local", depth, name), ("outer", distance, name), ("global", module, name), ("class", module, qualname, name),
-("stream", name), ("made", module, name) ..."""
+"""("given", name), ("local", depth, name), ("outer", distance, name), ("caller", distance, function, name), ("global", module, name),
+("class", module, qualname, name), ("stream", name), ("made", module, name) ..."""
 
 BESIDE = ("names", "process")
 """Kinds of roots that are no part of what makes two states equal: a statement may bring names and settings of its own."""
 
 OUTER = "outer"
 """Roots for variables of functions around `checkpointing`: they hold what earlier loops gave."""
+
+CALLER = "caller"
+"""Roots for data of those functions, where no earlier loop has given them any: the code before may make another one."""
 
 MADE = "made"
 """Roots for functions and classes under their own names that are not the ones which had them when the loops began."""

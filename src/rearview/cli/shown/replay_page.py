@@ -259,7 +259,7 @@ def root_in_words(name: str) -> str:
         return "the item of the main loop"
     if kind == "function" and rest.count("/") == 2:
         return f"what {rest.split('/')[1]} remembers"
-    return name.rsplit("/", 1)[-1] if kind in ("given", "local", "outer", "global", "class") and rest else name
+    return name.rsplit("/", 1)[-1] if kind in ("given", "local", "outer", "caller", "global", "class") and rest else name
 
 
 def _cut(value: str | None) -> str:

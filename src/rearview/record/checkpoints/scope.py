@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
@@ -15,7 +15,7 @@ from typing import Any
 
 from rearview.errors import RestoreRefused
 from rearview.record import firsts
-from rearview.state import bindings, caches, process, remade, scope
+from rearview.state import bindings, caches, callers, process, remade, scope
 from rearview.state import frames as variables
 from rearview.state.take.walk import Lost
 from rearview.state.tree import MADE
@@ -90,6 +90,10 @@ class Scope:
         """The functions around `checkpointing` whose variables are part of the state."""
         return self._callers(self.frame) if self.follows else []
 
+    def _data_around(self, held: Iterable[object]) -> Roots:
+        """The data of these functions where they are no part of the state: the code before may make another one."""
+        return {} if self.follows else dict(callers.roots_of(self._callers(self.frame), held))
+
     def begin(self) -> None:
         """The loops begin, or a state is about to be put back: functions made from now on are none that the code before makes again."""
         if self._began is None:
@@ -110,6 +114,7 @@ class Scope:
         meanings: Roots = dict(bindings.take(frames, self.project, modules))
         made: Roots = {} if self._began is None else dict(self._began.since(modules, self.codes))  # first: others refer to them
         state: Roots = dict(scope.roots_of(frames, self.given(), self.project, modules, self.around()))
+        state.update(self._data_around([value for key, value in state.items() if key[0] in ("given", "local")]))
         if self._caches is not None:
             state.update(self._caches.roots(modules))
         if not variables.CAN_UNBIND:
@@ -125,6 +130,7 @@ class Scope:
         """Give variables the objects that a restored state has for them."""
         frames = self.frames()
         scope.bind(frames, values, self.around())
+        callers.bind(self._callers(self.frame), values)
         remade.bind(frames, values)
 
     def check(self, recorded: Collection[tuple[Any, ...]], beside: Beside) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from rearview.state.tree import OUTER, RootKey, Tree, is_atom
+from rearview.state.tree import CALLER, OUTER, RootKey, Tree, is_atom
 
 _SETS = ("set", "frozenset", "weakset")
 _ITEMS_AT = 2
@@ -17,7 +17,7 @@ _ITEMS_AT = 2
 _NUMBERS = frozenset(("true", "false", "int", "bigint", "float", "complex"))
 _TEXT = frozenset(("str", "bytes", "enum"))
 _NAMED = {"attrs": 1, "obj": 2, "extra": 1, "dict": 2, "defaultdict": 3}
-_KINDS = frozenset(("local", OUTER, "global", "class", "given"))
+_KINDS = frozenset(("local", OUTER, CALLER, "global", "class", "given"))
 _UNORDERED = frozenset("len sorted min max any all bool set frozenset isinstance".split())
 """What comes to the same in whatever order it is given."""
 _PLAIN = frozenset("int float str round abs".split())

@@ -13,6 +13,7 @@ import functools
 import gc
 import io
 import itertools
+import logging
 import sys
 import threading
 import types
@@ -308,6 +309,7 @@ def takers() -> dict[type, Taker]:
     others = {kind: _kept_live(why) for kind, why in _BUILT_IN.items()}
     known: dict[type, Taker] = {
         types.ModuleType: take_module, types.MappingProxyType: _take_proxy, _csv.Writer: _take_csv_writer,
+        logging.Logger: take_logger, logging.RootLogger: take_logger,
         contextvars.ContextVar: _take_context_variable, itertools.groupby: _take_groups, type(functools.cmp_to_key(max)): _take_key,
     }  # fmt: skip
     return {**known, **locks, **others}
@@ -323,8 +325,6 @@ def decide(kind: type) -> Taker:
         return _take_handler if names[0] in _WRITING else _kept_live(why)
     if kind.__module__ == "ctypes" or type(kind).__module__ == "_ctypes":
         return _of_ctypes(kind)
-    if "logging.Logger" in names:
-        return take_logger
     package = kind.__module__.partition(".")[0]
     if _is_ours(kind) or kind.__module__.startswith(_OF_THE_LAUNCH):
         return _take_ours
