@@ -248,7 +248,7 @@ def fresh(known: dict[str, int], project: Path, store_root: Path) -> dict[str, A
     What is begun after the last checkpoint is known from here alone. `known` is kept by the caller.
     """
     store, root = os.path.join(store_root, ""), str(project)
-    opened, removed, made, read = [], [], [], []
+    opened, removed, read = [], [], []
     for path, file in list(written.files.items()):
         if path not in known:
             known[path] = file.first
@@ -260,15 +260,25 @@ def fresh(known: dict[str, int], project: Path, store_root: Path) -> dict[str, A
             before_loop = written.loop_begun is None or serial < written.loop_begun
             if before_loop and not path.startswith(store):
                 removed.append(shown_path(path, root))
-    for path in list(written.made):
-        if "/" + path not in known:
-            known["/" + path] = 0
-            if not path.startswith(store) and path != str(store_root) and "__pycache__" not in path:
-                made.append(shown_path(path, root))
+    folders = _folders(known, store)
+    made = [shown_path(path, root) for path, _, _ in folders]
+    later = [[shown_path(path, root), wall] for path, in_loop, wall in folders if in_loop]
     for path, (first, last) in list(written.read_back.items()):
         if known.get("<" + path) != int(last * 1e3) and not path.startswith(store):
             known["<" + path] = int(last * 1e3)
             read.append([shown_path(path, root), first, last])
     if not (opened or removed or made or read):
         return None
-    return {"files": opened, "removed": removed, **({"made": made} if made else {}), **({"read": read} if read else {})}
+    more = {"made": made, "made_in_loop": later, "read": read}
+    return {"files": opened, "removed": removed, **{name: rows for name, rows in more.items() if rows}}
+
+
+def _folders(known: dict[str, int], store: str) -> list[tuple[str, bool, float]]:
+    """Folders made since: path, whether the main loop ran, when."""
+    found = []
+    for path, (serial, wall) in list(written.made.items()):
+        if known.get("/" + path) != serial:
+            known["/" + path] = serial
+            if not os.path.join(path, "").startswith(store) and "__pycache__" not in path:
+                found.append((path, written.loop_begun is not None and serial >= written.loop_begun, wall))
+    return found

@@ -39,8 +39,8 @@ files: dict[str, Written] = {}
 removed: dict[str, int] = {}
 """Absolute path of what the program deleted, or moved away -> serial: a folder stands for everything in it."""
 
-made: dict[str, int] = {}
-"""Absolute path of a folder that the program made -> serial."""
+made: dict[str, tuple[int, float]] = {}
+"""Absolute path of a folder that the program made -> serial, and when, by the clock on the wall."""
 
 read_back: dict[str, list[float]] = {}
 """Absolute path of a file that the program wrote and then read -> when first and when last, by the clock on the wall."""
@@ -104,7 +104,7 @@ def happened(event: str, args: tuple[Any, ...]) -> None:
     path = _absolute(args[0])
     if event == "os.mkdir":
         if path is not None and args[2] < 0 and len(made) < MAX_FILES and not os.path.lexists(path):
-            made.setdefault(path, next(_serials))
+            made[path] = next(_serials), time.time()
         return
     relative_to_folder = any(isinstance(fd, int) and fd >= 0 for fd in args[1:]) and event != "os.truncate"
     if path is None or relative_to_folder:

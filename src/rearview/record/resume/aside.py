@@ -30,6 +30,7 @@ _SETTLED = "settled"
 _BLOCK_BYTES = 8 << 20
 
 SAME, CUT, PUT_BACK, MADE, BEGUN, LEFT, LOST = "same", "cut", "put back", "made again", "begun later", "left", "lost"
+FOLDER = "folder made later"
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ class Plan:
     """As rows have it: below the project, relative to it."""
     what: str
     """`same`, `cut` (back to its length then), `put back` (from the content kept), `made again`, `begun later` (it was not
-    there at the checkpoint), `left` (somebody changed it since), `lost` (cannot be brought back)."""
+    there at the checkpoint), `left` (somebody changed it since), `lost` (cannot be brought back); `folder made later`."""
     length: int
     """At the checkpoint."""
     size: int | None
@@ -102,6 +103,13 @@ def survey(
         plan.full = os.path.join(os.path.abspath(project), plan.path)
         plan.deleted_before_loop = any(plan.full == path or plan.full.startswith(os.path.join(path, "")) for path in gone)
     return list(plans.values())
+
+
+def folders_since(project: Path, made: Mapping[str, float], wall: float) -> list[Plan]:
+    """The folders that a run made in its loop after a moment, the innermost first: the program makes them again."""
+    later = sorted((path for path, when in made.items() if when > wall), key=lambda path: (-path.count(os.sep), path))
+    there = [(path, os.path.join(os.path.abspath(project), path)) for path in later]
+    return [Plan(path, FOLDER, 0, None, full=full) for path, full in there if os.path.isdir(full) and not os.path.islink(full)]
 
 
 def _noted(
@@ -245,7 +253,11 @@ def bring_back(aside: Path, files: Sequence[dict[str, Any]], process: str | None
                 _bring_back(aside, plan, path, bool(fds))
                 _go_on_at(plan, fds, [ref() for fd in fds for ref in objects_on.get(fd, ())])
             except OSError as problem:
-                said.append(f"{plan.path} could not be brought back to its content at the checkpoint: {problem.strerror}")
+                said.append(
+                    f"{plan.path} could not be brought back to its content at the checkpoint: {problem.strerror}"
+                    if plan.what != FOLDER
+                    else f"the folder {plan.path} was made after the checkpoint and could not be removed: {problem.strerror}"
+                )
             if plan.before_loop and plan.position is not None and not fds:
                 said.append(
                     f"{plan.path} was open at the checkpoint and is not now: the code before the loop opened another file (a name with "
@@ -269,6 +281,10 @@ def is_settled(aside: Path, process: str) -> bool:
 
 
 def _bring_back(aside: Path, plan: Plan, path: str, is_open: bool) -> None:
+    if plan.what == FOLDER:
+        with contextlib.suppress(FileNotFoundError):
+            os.rmdir(path)
+        return
     try:
         facts: os.stat_result | None = os.stat(path)
     except OSError:
@@ -332,6 +348,7 @@ def in_words(plan: Plan) -> str:
         PUT_BACK: f"gets back its content at the checkpoint ({plan.length:,} bytes); it was written anew since",
         MADE: f"is gone and is made again as it was at the checkpoint ({plan.length:,} bytes)",
         BEGUN: f"was not there then ({size} bytes now): it is set aside and begins anew",
+        FOLDER: "is a folder that was made later: what the run wrote there is set aside, and it is removed unless others have files in it",
         LEFT: "was changed after the run had ended, by somebody else: it is left as it is",
         LOST: (
             f"was written anew since the checkpoint and its content then ({plan.length:,} bytes) was not kept: it stays as it is now"

@@ -44,6 +44,8 @@ class Past:
     """Files that it wrote and read -> when first and when last, by the clock on the wall."""
     inputs: list[list[Any]] = field(default_factory=list)
     """Files opened: path, `r` or `w`, size, mtime in ns, inode, and the hash of the content where there is one."""
+    made_in_loop: dict[str, float] = field(default_factory=dict)
+    """Folders that were made while the main loop ran -> when, by the clock on the wall."""
     folders: list[list[Any]] = field(default_factory=list)
     """Folders listed: path, number of names, their digest, mtime in ns, inode."""
     environment: dict[str, Any] = field(default_factory=dict)
@@ -140,6 +142,7 @@ def _take(found: Past, fact: dict[str, Any], writer: str) -> None:
         found.opened += [[*one[:3], writer] for one in fact.get("files") or () if len(one) >= 3]
         found.removed += [str(one) for one in fact.get("removed") or ()]
         found.made += [str(one) for one in fact.get("made") or ()]
+        found.made_in_loop |= {str(path): float(wall) for path, wall in fact.get("made_in_loop") or ()}
         for path, first, last in fact.get("read") or ():
             before = found.read_back.get(str(path), (first, last))
             found.read_back[str(path)] = (min(before[0], first), max(before[1], last))

@@ -55,6 +55,7 @@ def prospect(store: Store, project: Path, known: Past, points: Sequence[RestoreP
     with firsts.unseen():  # the program did not open them
         left = undoing.left_by(store, known.run, known.heard_wall)
         files = aside.survey(store, project, rows, known.opened, known.removed, known.heard_wall, undoing.copies(left))
+        files += aside.folders_since(project, known.made_in_loop, 0.0 if point is None else point.wall)
     return Prospect(known, point, files, [*passed_over, *unsound], left)
 
 
