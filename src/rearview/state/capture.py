@@ -7,7 +7,7 @@ the buffers before the program goes on. What cannot be kept is listed, never pas
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 
@@ -43,6 +43,8 @@ class Captured:
     """Files that the program can write through memory, which leaves no trace."""
     places: Places
     buffer_nodes: list[int]
+    optimizers: frozenset[int]
+    """The nodes of those that were met."""
     region: Region | None = None
     """What it has in common with the states before."""
 
@@ -53,6 +55,19 @@ class Captured:
         for root, size in self._sizes(known, len(self.buffers)).items():
             by_node[root] = by_node.get(root, 0) + size
         return {key: by_node.pop(number, 0) for key, number in self.tree.roots.items()}
+
+    def remembered_by_optimizers(self, numbers: Iterable[int]) -> set[int]:
+        """Which of these buffers are what optimizers keep for parameters: tensors of theirs that are no parameters, and none's gradient."""
+        nodes, found = self.tree.nodes, set[int]()
+        for number in numbers:
+            above = list(self.places.above(self.buffer_nodes[number]))
+            held_by = [nodes[node] for node in above if nodes[node][0] == "tensor"]
+            if len(held_by) != 1 or self.optimizers.isdisjoint(above):
+                continue
+            kind, _, _, flags, *_ = held_by[0][1]
+            if kind == NONE and not nodes[flags][1] & tensors.REQUIRES_GRAD:
+                found.add(number)
+        return found
 
     def _sizes(self, first: int, last: int) -> dict[int, int]:
         """The same of the buffers from `first` to before `last`, by the node of the root."""
@@ -110,6 +125,7 @@ def capture(
         frozenset(walk.mapped),
         walk.places,
         [number for number in walk.buffer_nodes.values() if walk.nodes[number][0] == "buffer"],
+        walk.cache.get(modules.OPTIMIZERS, frozenset()),
         walk.region,
     )
 

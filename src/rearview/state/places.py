@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
 
 from rearview.state.tree import CALLER, NONE, OUTER, Node, RootKey
 
@@ -48,6 +49,11 @@ class Places:
     def of(self, number: int) -> str:
         """The path along which a node was met first."""
         return shortened(self._path(number, 0))
+
+    def above(self, number: int) -> Iterator[int]:
+        """The nodes on the way from a node to its root, that included."""
+        while (number := self._parents[number]) != NONE:
+            yield number
 
     def root_of(self, number: int) -> int:
         """The node of the root from which a node was met first."""

@@ -84,7 +84,7 @@ class Materializer:
         """Copy what may have changed and hand it over. `second`: the first part of this checkpoint was taken just now."""
         first = self._last if second and self._last is not None and self._last.manifest.part == boundaries.BLOCK else None
         job = Job(manifest, captured, first, period, files, second)
-        copies = self._sort(job, captured.buffers)
+        copies = self._sort(job)
         arena = self._arenas[0]
         total = sum(captured.buffers[k].nbytes for k in copies)
         if self.busy and first is not None and total <= SECOND_ROOM:
@@ -111,10 +111,11 @@ class Materializer:
             self.wait()
         return job
 
-    def _sort(self, job: Job, buffers: Sequence[Any]) -> list[int]:
+    def _sort(self, job: Job) -> list[int]:
         """Which buffers are to be copied; for the others what they are expected to be."""
+        buffers = job.captured.buffers
         job.staged.update((k, buffer.memory()) for k, buffer in enumerate(buffers) if buffer.private)
-        job.same_as.update(as_in_first(job.first, buffers) if job.first is not None else {})
+        job.same_as.update(as_in_first(job.first, job.captured) if job.first is not None else {})
         copies = []
         for k, buffer in enumerate(buffers):
             if k in job.staged or k in job.same_as:

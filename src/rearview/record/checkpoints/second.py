@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from rearview.record.checkpoints import staging
 from rearview.record.checkpoints.jobs import Job
+from rearview.state.capture import Captured
 from rearview.store.packs.hashing import held_digest
 
 COMPARED_WHOLE = 64 << 20
-"""So much is compared byte by byte with the first part of a checkpoint: a few milliseconds."""
+"""So much is compared byte by byte with the first part of a checkpoint, whoever has it: a few milliseconds."""
 _SAMPLED = 1 << 20
 """Smaller buffers are compared byte by byte whatever there is: that takes no longer than a sample of them."""
 
 
-def as_in_first(first: Job, buffers: Sequence[Any]) -> dict[int, int]:
+def as_in_first(first: Job, captured: Captured) -> dict[int, int]:
     """Which buffers are what they were a moment ago, at the end of the nested block, and their numbers there: torch counted no write, and
     the copy agrees.
 
-    Small ones are compared byte by byte, others up to a bound. Else a sample from each page: a write that torch does not count (`p.data`)
-    is an update of everything, as a rule. What nobody counts is looked at anew.
+    They are compared byte by byte (small ones by hash), for there are writes that torch does not count (`p.data`). Where that would be
+    much, what optimizers remember is compared by a sample from each page: they write all of it at once, and nobody else does. What nobody
+    counts is looked at anew.
     """
     numbers = {buffer.key: k for k, buffer in enumerate(first.captured.buffers)}
     found: dict[int, int] = {}
+    small: list[tuple[int, staging.Piece]] = []
+    large: list[tuple[int, staging.Piece]] = []
     name = held_digest()
-    compared: list[int] = []
-    pairs: list[staging.Piece] = []
-    whole = COMPARED_WHOLE
-    for k, buffer in enumerate(buffers):
+    for k, buffer in enumerate(captured.buffers):
         if buffer.private:
             continue
         size, version = buffer.nbytes, buffer.version
-        whole -= size
         at = numbers.get(buffer.key)
         if at is None or version is None:
             continue
@@ -43,22 +40,26 @@ def as_in_first(first: Job, buffers: Sequence[Any]) -> dict[int, int]:
         if chunk is not None and name is not None:  # half of the memory is looked at that a comparison with the copy takes
             if buffer.address and name(buffer.address, size) == chunk[0]:
                 found[k] = at
-        elif address is not None and size < _SAMPLED:
-            if buffer.address:
-                found[k] = at
-                compared.append(k)
-                pairs.append((buffer.address, address, size))
-        elif _is_as_before(first, at, buffer, whole=whole >= 0):
+        elif address is not None and buffer.address:
             found[k] = at
-    for place in staging.unequal(pairs):
-        del found[compared[place]]
+            (small if size < _SAMPLED else large).append((k, (buffer.address, address, size)))
+        elif at not in first.staged and (at in first.expected or at in first.same_as):  # what is staged without a copy is itself
+            found[k] = at
+    for k in _others(small, large, first, captured, found):
+        del found[k]
     return found
 
 
-def _is_as_before(first: Job, at: int, buffer: Any, *, whole: bool) -> bool:
-    staged = first.staged.get(at)
-    if staged is None:
-        return at in first.expected or at in first.same_as
-    if buffer.address == 0 or first.held_since is not None:  # for want of memory there is no copy: it would be compared with itself
-        return False
-    return staging.same(buffer, staged) if whole or buffer.nbytes < _SAMPLED else staging.alike(buffer, staged)
+def _others(
+    small: list[tuple[int, staging.Piece]], large: list[tuple[int, staging.Piece]], first: Job, captured: Captured, found: dict[int, int]
+) -> list[int]:  # fmt: skip
+    """Which of these buffers hold something else than their copies."""
+    sampled: set[int] = set()
+    if sum(size for _, (_, _, size) in large) > COMPARED_WHOLE:
+        sampled = captured.remembered_by_optimizers(k for k, _ in large)
+    whole = [one for one in large if one[0] not in sampled]
+    return [
+        *(small[place][0] for place in staging.unequal([piece for _, piece in small])),
+        *(whole[place][0] for place in staging.unequal_large([piece for _, piece in whole])),
+        *(k for k in sampled if not staging.alike(captured.buffers[k], first.staged[found[k]])),
+    ]

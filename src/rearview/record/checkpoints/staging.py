@@ -207,8 +207,13 @@ def _pieces(to: int, source: int, size: int) -> Iterator[Piece]:
 
 
 def _copy_together(pieces: deque[Piece]) -> None:
-    """Copy all pieces. Helpers take what is left; one that gets no core in time finds nothing, and nobody waits for it."""
+    """Copy all pieces."""
     copy_one = _of_c("memcpy")
+    _together(pieces, lambda piece: copy_one(*piece), sum(size for _, _, size in pieces))
+
+
+def _together(pieces: deque[Any], work: Callable[[Any], None], size_bytes: int) -> None:
+    """Do all pieces of a work. Helpers take what is left; one that gets no core in time finds nothing, and nobody waits for it."""
 
     def take(at_work: threading.Lock) -> None:
         while pieces:
@@ -217,9 +222,9 @@ def _copy_together(pieces: deque[Piece]) -> None:
                     piece = pieces.popleft()
                 except IndexError:  # another was quicker
                     return
-                copy_one(*piece)
+                work(piece)
 
-    helpers = [threading.Lock() for _ in range(_helpers(sum(size for _, _, size in pieces)))]
+    helpers = [threading.Lock() for _ in range(_helpers(size_bytes))]
     try:
         for helper in helpers:
             with contextlib.suppress(RuntimeError):  # the interpreter ends, or there are too many threads
@@ -239,22 +244,26 @@ def _helpers(size_bytes: int) -> int:
     return min(int(torch.get_num_threads()), _MOST_THREADS) - 1
 
 
-def same(buffer: Buffer, copied: memoryview) -> bool:
-    """Whether a buffer of this machine still holds what was copied from it. The C library compares: a view would go byte by byte."""
-    size = buffer.nbytes
-    if size != copied.nbytes:
-        return False
-    if size == 0:
-        return True
-    return bool(_of_c("memcmp", held=size < _LARGE)(buffer.address or _address(buffer.memory()), _address(copied), size) == 0)
-
-
 def unequal(pairs: Sequence[Piece]) -> list[int]:
     """Which of these pairs of memory are not the same, by their places: all of them compared at once, none of them large."""
     if not pairs:
         return []
     compared = list(map(held("memcmp"), *zip(*pairs, strict=True)))
     return [place for place, difference in enumerate(compared) if difference] if any(compared) else []
+
+
+def unequal_large(pairs: Sequence[Piece]) -> set[int]:
+    """The same of pairs of any size, a piece at a time."""
+    compare, found = _of_c("memcmp"), set[int]()
+
+    def look(piece: tuple[int, int, int, int]) -> None:
+        place, *memory = piece
+        if place not in found and compare(*memory):
+            found.add(place)
+
+    pieces = deque((place, *piece) for place, pair in enumerate(pairs) for piece in _pieces(*pair))
+    _together(pieces, look, sum(size for _, _, size in pairs))
+    return found
 
 
 def alike(buffer: Buffer, copied: memoryview) -> bool:

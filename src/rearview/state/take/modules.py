@@ -25,6 +25,8 @@ OPTIMIZER_HOOKS = (
     "_optimizer_load_state_dict_post_hooks", "_optimizer_load_state_dict_pre_hooks", "_optimizer_state_dict_post_hooks",
     "_optimizer_state_dict_pre_hooks", "_optimizer_step_post_hooks", "_optimizer_step_pre_hooks",
 )  # fmt: skip
+OPTIMIZERS = "optimizers"
+"""What a walk remembers their nodes under."""
 COMPILED = (*MODULE_HOOKS, "dynamo_ctx", "forward", "compiler_config", "_torchdynamo_orig_callable")
 
 _TAKE_MODULE = take_attrs(MODULE_HOOKS)
@@ -46,6 +48,7 @@ def take_compiled(walk: Walk, value: Any) -> Node:
 def take_optimizer(walk: Walk, value: Any) -> Node:
     """An optimizer: its groups, and what it keeps for each parameter."""
     hooks.note(walk, value)
+    walk.cache[OPTIMIZERS] = walk.cache.get(OPTIMIZERS, frozenset()) | {walk.at}
     return ("obj", (walk.slot(type(value)), *attributes(walk, value, _TAKE_OPTIMIZER)))
 
 

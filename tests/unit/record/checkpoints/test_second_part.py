@@ -12,7 +12,7 @@ import pytest
 
 import rearview as rv
 from rearview.errors import NoCheckpoint
-from rearview.record.checkpoints import materialize, second
+from rearview.record.checkpoints import materialize, second, staging
 from rearview.record.checkpoints.jobs import Job
 from rearview.store import layout, manifests
 
@@ -88,18 +88,51 @@ def test_a_write_that_torch_does_not_count(write: str, by: str, recording: Path,
         assert (state.boundary, float(state["weights"][17])) == ("iteration", 100.0 + epoch)
 
 
-def test_samples_are_for_what_is_too_large_to_compare(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_torch_does_not_count_to_memory_of_any_size(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row of a large codebook, say, written anew at the end of an epoch: no sample of a page would have it."""
     monkeypatch.setattr(second, "COMPARED_WHOLE", 0)
-    weights, small = torch.zeros(300_000), torch.zeros(20_000)
-    with rv.run() as run, rv.checkpointing(weights=weights, small=small):
-        for epoch in rv.loop("epoch", range(2)):
+    codes, small = torch.nn.Embedding(30_000, 16), torch.zeros(20_000)
+    opt = torch.optim.Adam(codes.parameters())
+    with rv.run() as run, rv.checkpointing(opt=opt, codes=codes, small=small):  # the weights are met in the optimizer first
+        for epoch in rv.loop("epoch", range(3)):
             for _ in rv.loop("step", range(2)):
-                weights += 1.0
+                codes(torch.tensor([1, 2])).sum().backward()
+                opt.step()
                 small += 1.0
-            weights.data.mul_(0.5)
-            small.data[17] = 100.0 + epoch  # no sample of a page has it
-    state = rv.checkpoint(run.id, epoch=1)
-    assert (float(state["weights"][3]), float(state["small"][17])) == (1.5, 101.0)
+            codes.weight.data[17] = 100.0 + epoch
+            codes.weight.grad.data[17] = 200.0 + epoch
+            small.data[17] = 300.0 + epoch
+    for epoch in range(3):
+        state = rv.checkpoint(run.id, epoch=epoch)
+        assert state.boundary == "iteration"
+        assert (state["codes"]["weight"][17] == 100.0 + epoch).all()
+        assert float(state["small"][17]) == 300.0 + epoch
+
+
+def test_samples_are_for_what_optimizers_remember(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampled: list[int] = []
+    alike = staging.alike
+    monkeypatch.setattr(staging, "alike", lambda buffer, copied: sampled.append(buffer.address) or alike(buffer, copied))
+
+    def addresses(most: int) -> tuple[set[int], set[int]]:
+        monkeypatch.setattr(second, "COMPARED_WHOLE", most)
+        sampled.clear()
+        net: Any = torch.nn.Linear(600, 600)
+        opt = torch.optim.Adam(net.parameters())
+        with rv.run(), rv.checkpointing(opt=opt, net=net):
+            for epoch in rv.loop("epoch", range(4)):
+                for _ in rv.loop("step", range(2)):
+                    net(torch.ones(600)).sum().backward()
+                    opt.step()
+                if epoch == 3:
+                    opt.state[net.weight]["exp_avg"].data.zero_()
+        mine = opt.state[net.weight]
+        return set(sampled), {mine["exp_avg"].data_ptr(), mine["exp_avg_sq"].data_ptr()}
+
+    found, remembered = addresses(0)
+    assert found == remembered
+    assert float(rv.checkpoint("last", epoch=3)["opt"]["state"][0]["exp_avg"].abs().sum()) == 0.0, "all of it was written"
+    assert addresses(64 << 20)[0] == set(), "so much is compared whole, whoever has it"
 
 
 def test_what_the_second_part_sees_of_memory_is_what_counts(recording: Path) -> None:
