@@ -19,7 +19,6 @@ from rearview.record.checkpoints.following import PLAIN, Following, Level
 from rearview.record.checkpoints.keeping import Keeping
 from rearview.record.checkpoints.scope import Roots, Scope
 from rearview.record.loops import LoopIterator, Node
-from rearview.record.resume.rehearsal import Rehearsal
 from rearview.record.say import say
 from rearview.record.trouble import is_the_programs
 from rearview.state import loaders, positions
@@ -27,6 +26,7 @@ from rearview.state.loading import late
 
 if TYPE_CHECKING:
     from rearview.record.recorder import Recorder
+    from rearview.record.resume.rehearsal import Rehearsal
 
 _BEHIND_A_LOOP = 3
 """Frames between who is asked for an iterator and who wants it: `LoopIterator` and `Loop`."""
@@ -120,6 +120,8 @@ class Checkpointing:
 
     def rehearse(self, node: Node | None) -> None:
         """The next step is gone through twice: the one of this loop that is about to begin, or the first one of the next nested loop."""
+        from rearview.record.resume.rehearsal import Rehearsal  # few programs are resumed
+
         self._rehearsal = Rehearsal(self._recorder, self.scope)
         levels = [] if self._following is None else [self._following.main, self._following.nested]
         for level in levels:

@@ -10,12 +10,11 @@ import time
 from typing import TYPE_CHECKING
 
 from rearview.errors import RearviewError
-from rearview.plan import policies, retention
-from rearview.plan.retention import Item, RunFacts
-from rearview.store import gc
+from rearview.plan import policies
 from rearview.store.manifests import Manifest, ManifestName
 
 if TYPE_CHECKING:
+    from rearview.plan.retention import Item
     from rearview.record.recorder import Recorder
 
 _SHARE = 20.0
@@ -56,6 +55,8 @@ class Thinning:
     def written(self, manifest: Manifest, metrics: dict[str, float]) -> None:
         """A checkpoint is there."""
         if self.is_needed:
+            from rearview.plan.retention import Item
+
             pieces = {chunk: ref.size for buffer in manifest.buffers for chunk, ref in zip(buffer.chunks, buffer.refs(), strict=True)}
             place = (manifest.run, manifest.attempt, manifest.number, manifest.part, "", manifest.wall, manifest.size_bytes)
             self._items[manifest.name] = Item(*place, pieces, metrics=metrics)
@@ -65,8 +66,11 @@ class Thinning:
         now = time.monotonic()
         if not self.is_needed or (now < self._not_before and not last):
             return
+        from rearview.plan import retention  # most runs keep everything
+        from rearview.store import gc
+
         store, run = self._recorder.store, self._recorder.run
-        facts: dict[str, RunFacts] = {run: RunFacts(running=not last, finished=last, policy=self._policy)}
+        facts: dict[str, retention.RunFacts] = {run: retention.RunFacts(running=not last, finished=last, policy=self._policy)}
         names = list(self._items)
         verdicts = retention.choose([self._items[name] for name in names], self._policy, time.time(), facts)
         drop = [name for name, verdict in zip(names, verdicts, strict=True) if not verdict.keep]
