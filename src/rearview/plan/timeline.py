@@ -49,6 +49,8 @@ class Boundary:
     """Variables with iterators that the program drew from, which are not brought to where they stood."""
     at_work: tuple[str, ...] = ()
     """What the iteration had started beside the nested loop, to feed it: where that loop is not run, it would wait for ever."""
+    held: tuple[str, ...] = ()
+    """What the program was in the middle of there that no state has: of an expression, of a `with` block, of an earlier loop."""
     step: int = -1
     """Of one inside a nested loop: the iteration of that which had ended."""
     ran_s: float = 0.0

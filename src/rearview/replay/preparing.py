@@ -18,11 +18,11 @@ from rearview.model import RunId, VersionId
 from rearview.plan import cost, scans
 from rearview.plan.cost import Rates
 from rearview.plan.scans import Need, Plan
-from rearview.plan.timeline import BLOCK, ITERATION, OTHER, History
+from rearview.plan.timeline import ITERATION, OTHER, History
 from rearview.record.resume import past
 from rearview.record.resume.past import Past
 from rearview.replay import environment as where
-from rearview.replay import inputs, lost_files
+from rearview.replay import halfway, inputs, lost_files
 from rearview.replay.journals import cut, history, logged
 from rearview.replay.question import coverage, needs, notebooks
 from rearview.replay.question.query import Ask, Question
@@ -156,10 +156,10 @@ def prepare(
     files = lost_files.unusable(store, project, made.known, [log.text for log in question.logs], _last_state(made.history, need))
     made.notes += [*found.notes, *said, *([files.sentence] if files.sentence else [])]
     deeper = frozenset(one.name for one in made.history.boundaries if one.part == OTHER and one.name in without)
-    need = replace(need, lacking=without, lost=files.names | made.cut_states | deeper | _halfway(made.history))
+    need = replace(need, lacking=without, lost=files.names | made.cut_states | deeper | halfway.states(made.history))
     made.need = _own(coverage.left_over(need, made.history, coverage.answered(store, question).values()), made.history)
     made.plan = made.on(scans.START if ask.from_start or found.from_start else scans.RESUME)
-    made.notes += _why_from_before(made)
+    made.notes += halfway.why_from_before(made.plan, made.history)
     if not made.plan.is_empty:
         _equip(made, forecasts or Forecasts(store, project))
     elif not any(coverage.answered(store, question).values()):
@@ -181,31 +181,6 @@ def _refuse_beginning(made: Prepared) -> None:
         )
 
 
-def _halfway(timeline: History) -> frozenset[str]:
-    return frozenset(one.name for one in timeline.boundaries if one.halfway)
-
-
-def _why_from_before(made: Prepared) -> list[str]:
-    """Why states are not used although they are kept, a sentence each."""
-    if made.plan.rung == scans.START or all(one.first is None for one in made.plan.stretches):
-        return []
-    run = set(made.plan.must_run)
-    halfway = [one for one in made.history.boundaries if one.halfway]
-    pending = sorted({name for one in halfway if one.part == BLOCK and one.place in run for name in one.pending})
-    unplaced = sorted({name for one in halfway for name in one.unplaced})
-    at_work = sorted({name for one in halfway if one.place in run for name in one.at_work})
-    said = []
-    if at_work:
-        said.append(f"{', '.join(at_work)} works beside a nested loop and waits for it: that loop is run")
-    if pending:
-        some = pending[0] + (" and others" if len(pending) > 1 else "")
-        said.append(f"the program goes back through {some} behind a nested loop, and no state keeps how that was computed: it is run")
-    if unplaced:
-        which = ", ".join(unplaced)
-        said.append(f"the program draws from the iterator {which}, and the stored states do not hold where that stood: they are not used")
-    return said
-
-
 def _last_state(timeline: History, need: Need) -> str | None:
     """The end of the last main loop, if it is kept and nothing behind it is asked for."""
     number = len(timeline.blocks) - 1
@@ -221,10 +196,10 @@ def prepare_proof(store: Store, project: Path, run: RunInfo, ask: Ask) -> Prepar
     files = lost_files.unusable(store, project, made.known)
     made.notes += [files.sentence] if files.sentence else []
     only = coverage.only(ask.only, made.history) if ask.only is not None else None
-    lost = files.names | made.cut_states | _halfway(made.history)
+    lost = files.names | made.cut_states | halfway.states(made.history)
     made.need = _own(Need(whole=True, proof=True, only=only, lost=lost), made.history)
     made.plan = made.on(scans.START if ask.from_start else scans.RESUME)
-    made.notes += _why_from_before(made)
+    made.notes += halfway.why_from_before(made.plan, made.history)
     if made.plan.is_empty:
         _refuse_beginning(made)
     _equip(made, Forecasts(store, project))

@@ -101,6 +101,7 @@ class Checkpointing:
         if followed is not None and followed.main.node.open:
             if node.parent is followed.main.node:
                 followed.nested = level
+                followed.nested_begun(node)
         elif self._keeping is not None:
             self._following = Following(self._keeping, self.scope, level)
 

@@ -15,10 +15,11 @@ from typing import Any
 from rearview.record import dropped
 from rearview.record.checkpoints import at_work, boundaries
 from rearview.record.checkpoints.keeping import Keeping
-from rearview.record.checkpoints.scope import Scope
+from rearview.record.checkpoints.on_the_way import Way
+from rearview.record.checkpoints.scope import Scope, caller
 from rearview.record.loops import LoopIterator, Node
 from rearview.state import positions, streams
-from rearview.state.iterating import around
+from rearview.state.iterating import around, items
 
 PLAIN = (range, list, tuple, itertools.count, dict, set, frozenset, str)
 """Nothing is drawn when these are iterated over, and any iteration can be gone to."""
@@ -41,9 +42,12 @@ class Level:
     alone: bool = False
     """Nothing is zipped with it: that is not looked for again."""
 
-    def position(self) -> dict[str, Any]:
+    def position(self, *, nested: bool = False) -> dict[str, Any]:
         """How far it has come in what it iterates over, and what is zipped with it in what that does."""
         position = positions.take(self.items, self.birth, self.node.iteration + 1)
+        held = items.of(self.source) if nested else None
+        if held is not None:
+            position["items"] = held
         loop = self.loop()
         if loop is not None and not self.alone:
             beside = around.taken(loop)
@@ -77,6 +81,7 @@ class Following:
         """The random streams at the beginning of the iteration: what runs in it before a place inside draws the same again."""
         keeping.fed.main_begins(boundaries.place(main.node, 0)[:-1])
         self._beside = at_work.Beside(scope.frames())
+        self._way = Way(caller())
         self._drew = self._nests = False
         """An item was drawn. It has nested loops: only then it matters what an iteration has at work."""
         self._began_s = time.perf_counter()
@@ -111,6 +116,7 @@ class Following:
             self._take(boundaries.ITERATION, [self.main], second=second)
         self._ran()
         self._began_with = streams.take()
+        self._way.iteration_ended()
         if self._nests:
             self._beside.begin(self._scope.frames())
         self._block_ended = self._block_taken = False
@@ -119,6 +125,10 @@ class Following:
         """A nested loop is about to be made: nothing of its own is at work yet."""
         self._nests = True
         self._beside.look(self._scope.frames())
+
+    def nested_begun(self, node: Node) -> None:
+        """It is about to give its first item."""
+        self._way.nested_begins(node.name, caller())
 
     def block_ended(self, nested: Level, ending: int) -> None:
         """A nested loop was left in order. The first one of an iteration is the one that counts."""
@@ -192,8 +202,10 @@ class Following:
             roots = self._roots(part, levels)
             for depth in range(len(levels)):
                 boundary.inexact.extend(roots.get(("position", depth), {}).get("inexact", ()))
+            boundary.beside.extend(self._way.gathered)
             if part != boundaries.ITERATION:
                 boundary.beside.extend(self._beside.rows)
+                boundary.beside.extend(self._way.rows(caller()))
             return self._keeping.take(boundary, roots, self.period, began=began, second=second)
         finally:
             self._lost_s += time.perf_counter() - began
@@ -207,7 +219,7 @@ class Following:
         roots: dict[Any, Any] = self._scope.roots()
         for depth, level in enumerate(levels):
             if part != boundaries.BLOCK or depth < len(levels) - 1:  # a block is at its end
-                roots["position", depth] = level.position()
+                roots["position", depth] = level.position(nested=depth > 0)
         if part != boundaries.ITERATION:
             roots["stream", "iteration"] = self._began_with
             if type(self.main.source) not in PLAIN:

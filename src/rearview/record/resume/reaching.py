@@ -23,6 +23,7 @@ from rearview.record.resume.kept import ITERATION, Kept, before, last_of
 from rearview.record.say import say
 from rearview.state import positions
 from rearview.state.iterating import around, simple
+from rearview.state.iterating import items as chosen
 from rearview.state.iterating.layers import OnceMore
 from rearview.store import manifests
 from rearview.store.layout import Store
@@ -261,6 +262,7 @@ class Reach:
         with self._kept.refilled(within.scope, values):
             if not is_over:
                 known = list(position.get("inexact", ()))
+                source = chosen.as_they_were(source, position.get("items"))
                 items = positions.put_back(source, self._fitted(source, position))
                 birth = positions.born_as(source, position)
                 self._refuse_inexact(known)

@@ -12,6 +12,7 @@ from typing import Any
 from rearview.errors import Damaged, NotFound
 from rearview.model import RunId
 from rearview.record.checkpoints.at_work import AT_WORK
+from rearview.record.checkpoints.on_the_way import HELD
 from rearview.state import tree as trees
 from rearview.state.take.histories import PENDING
 from rearview.store import manifests, objects
@@ -78,6 +79,11 @@ class RestorePoint:
     def at_work(self) -> list[str]:
         """What its iteration had started beside the training, by name: on the way there it would be started again, and wait for ever."""
         return list(dict.fromkeys(str(row[0]) for one in self.members for row in one.missing if row[2] == AT_WORK))
+
+    @property
+    def held(self) -> list[str]:
+        """What the program held on the way there, and no state has, by name: it would be another one."""
+        return list(dict.fromkeys(str(row[0]) for one in self.members for row in one.missing if row[2] in HELD))
 
     @property
     def place(self) -> str:
@@ -186,10 +192,14 @@ def newest_sound(store: Store, points: list[RestorePoint]) -> tuple[RestorePoint
 
 
 def reachable(points: list[RestorePoint]) -> tuple[list[RestorePoint], list[str]]:
-    """Those of some points, newest first, to which a program comes again without waiting for ever; a sentence if others are newer."""
-    found = [point for point in points if not point.at_work]
-    if points and points[0].at_work:
-        newest = points[0]
+    """Those of some points, newest first, to which a program comes again without waiting for ever, and with all that it had; a sentence if
+    others are newer."""
+    found = [point for point in points if not point.at_work and not point.held]
+    newest = points[0] if points else None
+    if newest is not None and newest.held:
+        began = f"{', '.join(newest.held)} had begun before, and no state has what that came to"
+        return found, [f"checkpoint {newest.first.name} ({newest.place}): {began}"]
+    if newest is not None and newest.at_work:
         work = f"{', '.join(newest.at_work)} {'was' if len(newest.at_work) == 1 else 'were'} at work beside the loop"
         return found, [f"checkpoint {newest.first.name} ({newest.place}): {work}, and would be started again, to wait for ever"]
     return found, []

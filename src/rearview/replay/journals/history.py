@@ -12,6 +12,7 @@ from rearview.errors import Damaged
 from rearview.model import MAIN_PROCESS, RunId
 from rearview.plan.timeline import BLOCK, INSIDE, ITERATION, OTHER, Boundary, History, MainBlock
 from rearview.record.checkpoints.at_work import AT_WORK
+from rearview.record.checkpoints.on_the_way import HELD
 from rearview.replay.journals import drawn
 from rearview.replay.journals.told import Key, Main, Told, journals, key_of
 from rearview.state.take.histories import PENDING
@@ -129,18 +130,19 @@ def _boundaries(
     loop = str(first.path[-1][0]) if group.part == BLOCK else None
     size = sum(one.size_bytes for one in group.members)
     # A tensor's value is there, if not its history; and a loop has no variable of its name that a position would be in.
-    rows = [*(row for row in first.missing if row[2] not in (PENDING, AT_WORK) and row[1] != drawn.POSITION), *first.unlike]
+    rows = [*(row for row in first.missing if row[2] not in (PENDING, AT_WORK, *HELD) and row[1] != drawn.POSITION), *first.unlike]
     unplaced = not_placed.get(str(first.name), ())
     lacks = (*(str(row[0]) for row in rows), *unplaced, *_files(first))
     part = group.part if usual else OTHER
     pending = _pending(group)
     # A pass lets go of the history it goes through: what still has it at the end of the iteration was not gone through.
     at_work = tuple(str(row[0]) for row in first.missing if row[2] == AT_WORK)
-    halfway = bool(unplaced or at_work) or (group.part == BLOCK and not set(pending).issubset(left or ()))
+    held = tuple(str(row[0]) for row in first.missing if row[2] in HELD)
+    halfway = bool(unplaced or at_work or held) or (group.part == BLOCK and not set(pending).issubset(left or ()))
     return [
         Boundary(
             str(first.name), part, number, int(first.path[outside][2]), size, whole, first.ending, loop, lacks, pending, halfway, unplaced,
-            at_work,
+            at_work, held,
         )
     ]  # fmt: skip
 
