@@ -47,6 +47,17 @@ def test_started_again_it_goes_on_and_after_the_end_it_begins_anew(project: Path
     assert runs(cli) == [("finished", 2), ("finished", 1)]
 
 
+def test_a_handler_that_leaves_the_program_when_it_is_told_to_end(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    """What schedulers send before they kill, answered with an exit code: the plain program's end is seen by nobody else."""
+    expected = resuming.uninterrupted(tmp_path / "full")
+    write(project, "rv.resume(); signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))")
+    assert start(project, {**DIE, "DIE_OF": "15"}).returncode == 143
+    assert runs(cli) == [("failed", 1)]
+    done = start(project)
+    assert done.stdout == expected["stdout"], done.stderr
+    assert runs(cli) == [("finished", 2)]
+
+
 def test_other_arguments_are_another_program(project: Path, cli: RunsProgram) -> None:
     write(project)
     start(project, DIE)

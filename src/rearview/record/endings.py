@@ -14,6 +14,13 @@ def of(error: BaseException | None) -> dict[str, object]:
     return {"exception": _type_name(error), "message": _message(error), "traceback": _tail(error)}
 
 
+def exit_code(stop: SystemExit) -> int:
+    """What the process ends with that is left so."""
+    if stop.code is None:
+        return 0
+    return stop.code & 0xFF if isinstance(stop.code, int) else 1
+
+
 def _type_name(error: BaseException) -> str:
     kind = type(error)
     return kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"

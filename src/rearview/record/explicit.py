@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 from rearview import session
-from rearview.record import lifecycle, source
+from rearview.record import endings, lifecycle, source
 from rearview.record.off import Off
 from rearview.record.open_runs import OpenRun
 
@@ -42,7 +42,7 @@ class RunContext:
         if self._run is None:
             return
         if isinstance(error, SystemExit):  # leaving the program is no failure by itself
-            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+            code = endings.exit_code(error)
             lifecycle.finish(self._run, "failed" if code else "finished", None, code)
         else:
             lifecycle.finish(self._run, "finished" if error is None else "failed", error)

@@ -84,12 +84,6 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
-def _exit_code(stop: SystemExit) -> int:
-    if stop.code is None:
-        return 0
-    return stop.code & 0xFF if isinstance(stop.code, int) else 1
-
-
 def _execute(mode: str, target: str, arguments: list[str]) -> None:
     """Run the script or module in this interpreter."""
     from rearview.record import arguments as given
@@ -243,7 +237,7 @@ def main() -> None:
     global _interrupted, _inside, _leaves  # noqa: PLW0603
     atexit.register(_last_of_all)  # first, so that it runs last
     _die_with_parent()
-    from rearview.record import lifecycle  # importing rearview looks at what cannot be learned later
+    from rearview.record import endings, lifecycle  # importing rearview looks at what cannot be learned later
 
     is_worker = _UNIT in os.environ
     if is_worker:  # by name: recording must not know of replays
@@ -255,7 +249,7 @@ def main() -> None:
         finally:
             _compare_with_recorded()
     except SystemExit as stop:
-        lifecycle.script_ended(None, _exit_code(stop))
+        lifecycle.script_ended(None, endings.exit_code(stop))
         raise
     except BaseException as error:  # noqa: BLE001
         lifecycle.script_ended(error, 1)

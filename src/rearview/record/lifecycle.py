@@ -350,7 +350,9 @@ def at_exit() -> None:
     if _outcome is not None and _place == 0 and not firsts.fork_path:
         begin(explicit=False)  # `rearview run` of a script that never called us is a run too
     while opened.runs:
-        finish(opened.runs[-1], "failed" if error is not None or exit_code else "finished", error, exit_code)
+        keeping = opened.runs[-1].recorder.keeping
+        code = exit_code if _outcome is not None or keeping is None else keeping.left_with
+        finish(opened.runs[-1], "failed" if error is not None or code else "finished", error, code)
     if _place and not firsts.fork_path:
         for sentence in arguments.given().unasked():
             say(sentence)

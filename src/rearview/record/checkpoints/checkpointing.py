@@ -14,7 +14,7 @@ from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from rearview.record import dropped, loops
+from rearview.record import dropped, endings, loops
 from rearview.record.checkpoints.following import PLAIN, Following, Level
 from rearview.record.checkpoints.keeping import Keeping
 from rearview.record.checkpoints.scope import Roots, Scope
@@ -55,6 +55,7 @@ class Checkpointing:
         wanted = recorder.settings["checkpoints"] or recorder.reaching
         if wanted and not isinstance(self._outside, Checkpointing):
             self._keeping = keeping = Keeping.of(recorder)
+            keeping.left_with = None
             recorder.guard = self
             self._guarded(lambda: keeping.introduce(self.scope))
             loaders.watch()
@@ -64,6 +65,7 @@ class Checkpointing:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._keeping is not None:
             self._recorder.guard = self._outside
+            self._keeping.left_with = endings.exit_code(error) if isinstance(error, SystemExit) else None
             with suppress(RuntimeError):  # a module that another thread is changing
                 self._recorder.covered = self.scope.end()
             loaders.unwatch()

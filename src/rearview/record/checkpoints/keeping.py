@@ -67,6 +67,8 @@ class Keeping:
         self.grows = False
         """Nothing but the beginning of a first main loop was seen: how large a state is will be known after its first step."""
         self.inside_due_at = time.monotonic() + self.settings["risk"]
+        self.left_with: int | None = None
+        """The program left its loops by `sys.exit` with that, and nobody else may see it: a handler of SIGTERM does so."""
         self._results: list[Job] = []
         self._current: tuple[Node, int] | None = None
         """The iteration at whose end the last checkpoint was taken."""
