@@ -175,6 +175,34 @@ print("end", scores)
     assert "[fold(number) for number in rv.loop('fold', range(4))] (comprehension): what it has gathered of the main loop so far" in told
 
 
+def test_after_a_place_that_it_did_not_come_to_it_goes_on_from_an_older_one(project: Path, cli: RunsProgram) -> None:
+    """The beginning of an iteration runs again on the way into it, and finds what its end has left."""
+    (project / "train.py").write_text(
+        HEAD.format(part="inside", loop="step")
+        + """
+tasks = [2.0, 3.0]
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(2)):
+        task = tasks.pop(0)
+        for at in rv.loop("step", range(4)):
+            rv.log("weight", step(task))
+            die(epoch) if at == 3 else None
+        history.append(task)
+print("end", history, weight)
+"""
+    )
+    settings = {"REARVIEW_EVERY": "2", "REARVIEW_RISK": "0.000001"}
+    whole = cli("run", "train.py", env={**settings, "REARVIEW": "off"}, check=True)
+    assert cli("run", "train.py", env={**settings, "DIE": "1"}).returncode == -9
+    failed = cli("resume", "--yes")
+    assert failed.returncode == 1
+    assert "IndexError: pop from empty list" in failed.stderr
+    assert "takes an older state next" in failed.stderr
+    done = cli("resume", "--yes", check=True)
+    assert "did not come there" in " ".join(done.stderr.split())
+    assert done.stdout.splitlines()[-1] == whole.stdout.splitlines()[-1]
+
+
 def test_ordinary_programs_are_gone_on_with_from_inside(project: Path, cli: RunsProgram) -> None:
     """`with` blocks of libraries, methods of what waits, progress, functions in functions: nothing of it is in the way."""
     (project / "train.py").write_text(

@@ -230,7 +230,7 @@ def _points(store: Store, known: Past, at: str | None) -> tuple[list[restore_poi
     """The places to go on from, newest first: all of them, or the one that was asked for."""
     points, damaged = restore_points.of_run(store, known.run)
     if at is None:
-        points, others = restore_points.reachable(points)
+        points, others = restore_points.reachable(points, known.missed)
         return points, [*damaged, *others]
     from rearview.catalog import checkpoints, paths
 

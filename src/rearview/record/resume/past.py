@@ -46,6 +46,8 @@ class Past:
     """Files opened: path, `r` or `w`, size, mtime in ns, inode, and the hash of the content where there is one."""
     made_in_loop: dict[str, float] = field(default_factory=dict)
     """Folders that were made while the main loop ran -> when, by the clock on the wall."""
+    missed: set[str] = field(default_factory=set)
+    """Checkpoints that an attempt did not come to, which began with them: names of manifests."""
     folders: list[list[Any]] = field(default_factory=list)
     """Folders listed: path, number of names, their digest, mtime in ns, inode."""
     environment: dict[str, Any] = field(default_factory=dict)
@@ -124,7 +126,7 @@ def look(store: Store, run: RunId) -> Past:
     for name, path in sorted(parts_of(store.run(run)), key=_in_order):
         if not is_main(name.writer):
             continue
-        for fact in facts_in(path, "version", "outputs", "inputs", "environment"):
+        for fact in facts_in(path, "version", "outputs", "inputs", "environment", "missed"):
             _take(found, fact, name.writer)
     return found
 
@@ -138,6 +140,8 @@ def _take(found: Past, fact: dict[str, Any], writer: str) -> None:
         found.folders += [list(one) for one in fact.get("folders") or ()]
     elif kind == "environment":
         found.environment.update(fact)
+    elif kind == "missed":
+        found.missed.add(str(fact.get("manifest")))
     else:
         found.opened += [[*one[:3], writer] for one in fact.get("files") or () if len(one) >= 3]
         found.removed += [str(one) for one in fact.get("removed") or ()]

@@ -52,6 +52,8 @@ class Reach:
         self._said: set[str] = set()
         self._refused = False
         """The state does not fit what the program has made so far."""
+        self._is_inside = False
+        """The program runs the body of its main loop, on its way to a place in that: what it finds there is a later state."""
         self._gone_through: list[Node] = []
         """Loops that had ended and of which a state is not enough: they are run again, and nothing in them is recorded again."""
         self._began = time.perf_counter()
@@ -191,6 +193,7 @@ class Reach:
     def _go_on_in(self, loop: LoopIterator, node: Node, source: Any, depth: int, within: Checkpointing | None) -> None:
         """A loop around the place: it yields again what it was at."""
         iteration = self.manifest.path[depth][2]
+        self._is_inside = within is not None
         self._bring_on(loop, iteration)
         if within is None:
             loop.go_to(iteration, islice(iter(source), iteration, None))
@@ -335,11 +338,10 @@ class Reach:
             return None
         missed = f"run {self._recorder.run} ended without coming to the place of checkpoint {self.manifest.name}: nothing was restored"
         command = f"rearview resume {self._recorder.run}"
-        now = (
-            f"an older state may fit: `{command} --at PLACE`, with a place from `rearview checkpoints {self._recorder.run}`"
-            if self._refused
-            else f"look at what it did before its loop, then `{command}` tries again"
-        )
+        now = f"look at what it did before its loop, then `{command}` tries again"
+        if (self._refused or self._is_inside) and not self._shake.is_new_run:
+            self._recorder.fact("missed", manifest=str(self.manifest.name))
+            now = f"`{command}` takes an older state next, if there is one (`--at PLACE` this one, or another)"
         sentence = f"{missed}; {now}"
         say(sentence)
         if self._shake.aside is not None:

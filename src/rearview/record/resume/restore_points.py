@@ -5,13 +5,14 @@ Reads manifests and chunks; unpickles nothing. Must not know what a state means.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 from rearview.errors import Damaged, NotFound
 from rearview.model import RunId
 from rearview.record.checkpoints.at_work import AT_WORK
+from rearview.record.checkpoints.boundaries import ITERATION
 from rearview.record.checkpoints.on_the_way import HELD
 from rearview.state import tree as trees
 from rearview.state.take.histories import PENDING
@@ -50,6 +51,11 @@ class RestorePoint:
     def size_bytes(self) -> int:
         """What is read to restore it."""
         return sum(one.size_bytes for one in self.members)
+
+    @property
+    def iteration(self) -> list[list[Any]]:
+        """The iteration of the main loop that it is in, or at the end of: its path, without what is deeper inside."""
+        return [level[:3] for level in self.first.path[: int(self.first.stats.get("outside", 0)) + 1]]
 
     @property
     def files(self) -> list[Any]:
@@ -191,18 +197,26 @@ def newest_sound(store: Store, points: list[RestorePoint]) -> tuple[RestorePoint
     return None, said
 
 
-def reachable(points: list[RestorePoint]) -> tuple[list[RestorePoint], list[str]]:
+def reachable(points: list[RestorePoint], missed: Set[str] = frozenset()) -> tuple[list[RestorePoint], list[str]]:
     """Those of some points, newest first, to which a program comes again without waiting for ever, and with all that it had; a sentence if
-    others are newer."""
+    others are newer. `missed`: those that an attempt did not come to; they, and others of the same iteration, are tried again only if there
+    is nothing else."""
     found = [point for point in points if not point.at_work and not point.held]
+    failed = [point for point in points if missed & set(point.checkpoint().values())]
+    iterations = [point.iteration for point in failed if point.part != ITERATION]
+    left = [point for point in found if point not in failed and (point.part == ITERATION or point.iteration not in iterations)]
     newest = points[0] if points else None
-    if newest is not None and newest.held:
-        began = f"{', '.join(newest.held)} had begun before, and no state has what that came to"
-        return found, [f"checkpoint {newest.first.name} ({newest.place}): {began}"]
-    if newest is not None and newest.at_work:
+    if newest is None or newest in (left or found):
+        return left or found, []
+    which = f"checkpoint {newest.first.name} ({newest.place})"
+    if newest.held:
+        said = f"{', '.join(newest.held)} had begun before, and no state has what that came to"
+    elif newest.at_work:
         work = f"{', '.join(newest.at_work)} {'was' if len(newest.at_work) == 1 else 'were'} at work beside the loop"
-        return found, [f"checkpoint {newest.first.name} ({newest.place}): {work}, and would be started again, to wait for ever"]
-    return found, []
+        said = f"{work}, and would be started again, to wait for ever"
+    else:
+        said = "an attempt to go on from it did not come there"
+    return left or found, [f"{which}: {said}"]
 
 
 def _sentences(rows: Iterable[Sequence[str]]) -> list[str]:

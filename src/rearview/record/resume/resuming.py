@@ -100,7 +100,7 @@ def pick_up(store: Store, project: Path, key: str | None) -> Handshake | None:
     if not turn.first:
         return handshake.follow(store, turn)
     points, damaged = restore_points.of_run(store, choice.run)
-    points, others = restore_points.reachable(points)
+    points, others = restore_points.reachable(points, known.missed)
     found = prospect(store, project, known, points, [*damaged, *others])
     for sentence in found.passed_over:
         say(f"{sentence}; {'an older one is used' if found.point is not None else 'there is no older one'}")

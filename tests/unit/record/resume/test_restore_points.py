@@ -124,6 +124,21 @@ def test_a_place_that_work_beside_the_loop_would_wait_at_is_passed_over_and_said
     assert said == []
 
 
+def test_a_place_that_an_attempt_did_not_come_to_is_passed_over_with_others_of_its_iteration(store: Store) -> None:
+    save(store, 1, DATA)
+    save(store, 2, DATA, part="inside")
+    save(store, 2, DATA, part="block")
+    points, _ = restore_points.of_run(store, RUN)
+    newest = set(points[0].checkpoint().values())
+    found, (sentence,) = restore_points.reachable(points, newest)
+    assert "an attempt to go on from it did not come there" in sentence
+    assert (points[0].part, found[0].part) == ("block", "iteration")
+    same = {point.number for point in points if point.iteration == points[0].iteration}
+    assert not same & {point.number for point in found if point.part != "iteration"}
+    every = {name for point in points for name in point.checkpoint().values()}
+    assert restore_points.reachable(points, every) == (points, []), "there is nothing else"
+
+
 def test_a_large_state_is_verified_in_pieces(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restore_points, "_AT_ONCE", 1 << 20)
     save(store, 1, {"large": b"".join(bytes([k]) * (1 << 20) for k in range(5)) + b"tail"})
