@@ -13,7 +13,7 @@ import io
 import os
 import sys
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -21,17 +21,21 @@ _DESCRIPTORS = "/dev/fd" if sys.platform == "darwin" else "/proc/self/fd"
 
 
 def descriptors(paths: Iterable[str]) -> dict[str, list[int]]:
-    """The descriptors that are open for writing on some files: path -> numbers."""
-    return descriptors_of({real(path): path for path in paths})
+    """The descriptors that are open for writing on some files: path -> numbers. Several paths may lead to one file."""
+    _real.cache_clear()  # the code before the loop may have made its folders anew
+    names = {path: real(path) for path in paths}
+    found = descriptors_of(frozenset(names.values()))
+    return {path: found[name] for path, name in names.items() if name in found}
 
 
 def real(path: str) -> str:
-    """A file by the real name of its folder, as the system tells it of a descriptor."""
-    return os.path.join(_real(os.path.dirname(path)), os.path.basename(path))
+    """A file by its real name, as the system tells it of a descriptor."""
+    name = os.path.join(_real(os.path.dirname(path)), os.path.basename(path))
+    return os.path.realpath(name) if os.path.islink(name) else name
 
 
-def descriptors_of(wanted: Mapping[str, str]) -> dict[str, list[int]]:
-    """The same for files by their `real` names: real name -> path."""
+def descriptors_of(wanted: Collection[str]) -> dict[str, list[int]]:
+    """The same for files by their `real` names, and by these."""
     found: dict[str, list[int]] = {}
     if not wanted:
         return found
@@ -41,8 +45,8 @@ def descriptors_of(wanted: Mapping[str, str]) -> dict[str, list[int]]:
         return found  # a system that does not tell
     for name in names:
         try:
-            path = wanted.get(_path_of(int(name)))
-            if path is not None and fcntl.fcntl(int(name), fcntl.F_GETFL) & (os.O_WRONLY | os.O_RDWR):
+            path = _path_of(int(name))
+            if path in wanted and fcntl.fcntl(int(name), fcntl.F_GETFL) & (os.O_WRONLY | os.O_RDWR):
                 found.setdefault(path, []).append(int(name))
         except (OSError, ValueError):
             continue  # the one we listed with, closed by now

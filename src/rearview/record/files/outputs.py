@@ -67,7 +67,8 @@ class Outputs:
         self._handles: dict[int, list[weakref.ref[Any]]] = {}
         self._looked: dict[int, tuple[str, int]] = {}
         """Descriptor -> which opening of which file it was when its handles were looked for."""
-        self._by_real_name: dict[str, str] = {}
+        self._real: dict[str, tuple[int, str]] = {}
+        """Path -> its real name, and the serial of the opening when that was looked up: it may be a link that leads elsewhere later."""
         self._noted: dict[str, tuple[Mark, Row]] = {}
         self._kept_bytes = 0
 
@@ -92,21 +93,22 @@ class Outputs:
         since, self._seen = self._seen, written.now()
         inside = (self._project, os.path.join(os.getcwd(), ""))
         paths = list(written.files)
-        for path in paths:
-            if path not in self._marks and self._counts(path, inside):  # above all, not our own journal
-                self._by_real_name[handles.real(path)] = path
-        in_memory = {self._by_real_name[real] for real in mapped & self._by_real_name.keys()}
-        open_now = handles.descriptors_of(self._by_real_name)
+        real = self._real_names(paths, inside)
+        in_memory = {path for path, name in real.items() if name in mapped}
+        on_files = handles.descriptors_of(frozenset(real.values()))
+        open_now = {path: on_files[name] for path, name in real.items() if name in on_files}
         self._flush(open_now)
         bytes_left, files_left = _READ_AT_BOUNDARY, _FILES_AT_BOUNDARY
         gone = tuple(path for path, serial in list(written.removed.items()) if serial >= since)
         below = tuple(os.path.join(path, "") for path in gone)
+        opened = {name for path, name in real.items() if self._real[path][0] >= since}
         for path in paths:
             known = written.files.get(path)
             if known is not None and path in in_memory:
                 self._marks[path] = self._mark_in_memory(path, known)
                 continue
-            touched = known is not None and (known.serial >= since or path in gone or path.startswith(below))
+            name = real.get(path, path)  # what one path did to a file, others that lead to it show
+            touched = name in opened or path in gone or name in gone or path.startswith(below)
             if known is None or (path in self._marks and not touched and path not in open_now and path not in self._open_before):
                 continue
             mark = self._mark(path, known, open_now.get(path)) if self._counts(path, inside) else None
@@ -117,6 +119,16 @@ class Outputs:
             self._marks[path] = mark
         self._open_before = frozenset(open_now)
         return [mark for path, mark in self._marks.items() if mark is not None and path in written.files]
+
+    def _real_names(self, paths: Iterable[str], inside: tuple[str, str]) -> dict[str, str]:
+        """The files that count, by the names that the system has for them."""
+        for path in paths:
+            known, before = written.files.get(path), self._real.get(path)
+            if known is None:
+                self._real.pop(path, None)
+            elif (before is None or before[0] != known.serial) and self._counts(path, inside):  # above all, not our own journal
+                self._real[path] = (known.serial, handles.real(path))
+        return {path: name for path, (_, name) in self._real.items() if path in written.files}
 
     def _mark_in_memory(self, path: str, known: written.Written) -> Mark | None:
         """A file that is written through memory: neither its time nor its end tells whether it was. A small one is read now."""

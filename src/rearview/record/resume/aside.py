@@ -225,7 +225,7 @@ def set_aside(store: Store, plans: Sequence[Plan], folder: Path) -> list[dict[st
 def _copy(path: str, to: Path, *, link: bool) -> None:
     if link:
         try:
-            os.link(path, to)
+            os.link(os.path.realpath(path), to)
             return
         except OSError:
             pass  # another disk
@@ -294,7 +294,7 @@ def _bring_back(aside: Path, plan: Plan, path: str, is_open: bool) -> None:
         if is_open:
             os.truncate(path, 0)
         elif facts is not None:
-            os.unlink(path)
+            os.unlink(os.path.realpath(path))  # a link to it is as old as whoever made it
         return
     whole = plan.what in (LEFT, LOST)
     if untouched and (whole or plan.what == SAME):

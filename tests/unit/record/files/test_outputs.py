@@ -407,6 +407,74 @@ def test_setting_aside_changes_nothing(store: Store) -> None:
     assert (path.read_text(), path.stat().st_mtime_ns) == ("1\n2\n", before.st_mtime_ns)
 
 
+def test_a_file_that_is_open_through_a_link(store: Store) -> None:
+    followed = follow(store)
+    link, file = store.project / "latest.txt", store.project / "real.txt"
+    link.symlink_to("real.txt")
+    with open(link, "w") as handle:
+        rows(followed, store)
+        handle.write("epoch 0\n")
+        noted = rows(followed, store)
+        handle.write("epoch 1\n")
+    assert noted["latest.txt"][1] == 8
+    plans = survey(store, noted)
+    assert plans["latest.txt"].what == aside.CUT
+    live = []
+    assert resume(store, plans, lambda: live.append(open(link, "w"))) == []  # noqa: SIM115
+    live[0].write("epoch 1\n")
+    live[0].close()
+    assert link.is_symlink()
+    assert file.read_text() == "epoch 0\nepoch 1\n"
+
+
+def test_two_names_of_one_file(store: Store) -> None:
+    """Opened by one name, written through the other: both are noted as the file is."""
+    followed = follow(store)
+    (store.project / "real.txt").write_text("begin\n")
+    (store.project / "link.txt").symlink_to("real.txt")
+    rows(followed, store)
+    with open(store.project / "link.txt", "a") as handle:
+        handle.write("epoch 0\n")
+        assert {path: row[1] for path, row in rows(followed, store).items()} == {"real.txt": 14, "link.txt": 14}
+        handle.write("epoch 1\n")
+    noted = rows(followed, store)
+    assert {path: row[1] for path, row in noted.items()} == {"real.txt": 22, "link.txt": 22}
+    (store.project / "real.txt").write_text("another")
+    resume(store, survey(store, noted))
+    assert (store.project / "real.txt").read_text() == "begin\nepoch 0\nepoch 1\n"
+    os.remove(store.project / "real.txt")
+    assert rows(followed, store) == {}
+
+
+def test_a_link_that_leads_elsewhere_later(store: Store) -> None:
+    followed, link = follow(store), store.project / "latest.txt"
+    for epoch in range(2):
+        link.unlink(missing_ok=True)
+        link.symlink_to(f"epoch-{epoch}.txt")
+        with open(link, "w") as handle:
+            handle.write(f"{epoch}" * (epoch + 1))
+            assert rows(followed, store)["latest.txt"][1] == epoch + 1
+
+
+def test_what_was_begun_through_a_link_begins_anew_through_it(store: Store) -> None:
+    link = store.project / "log.txt"
+    link.symlink_to("elsewhere.txt")
+    link.write_text("rows of the attempt that was killed")
+    resume(store, survey(store, {}, later=[["log.txt", "a", None]]))
+    assert link.is_symlink()
+    assert not (store.project / "elsewhere.txt").exists()
+
+
+def test_a_large_file_behind_a_link_is_set_aside(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aside, "_LARGE_BYTES", 10)
+    followed = follow(store)
+    (store.project / "link.bin").symlink_to("real.bin")
+    followed.loop_begins()
+    (store.project / "link.bin").write_bytes(b"x" * 100)
+    resume(store, survey(store, rows(followed, store)))
+    assert (store.root / "aside" / "00000").read_bytes() == b"x" * 100
+
+
 @pytest.mark.torch
 def test_torch_save_is_seen(store: Store) -> None:
     import torch

@@ -1,0 +1,41 @@
+"""Files that a program holds open and writes in its loop are, after a resume, what they are when nobody kills it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import RunsProgram
+
+TRAIN = """
+import glob, logging.handlers, os, time
+import rearview as rv
+
+{before}
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(5)):
+        {each}
+        if os.environ.get("AT") == str(epoch):
+            while len(glob.glob(".rearview/runs/*/checkpoints/*-iteration.json")) < epoch:
+                time.sleep(0.01)
+            os.kill(os.getpid(), 9)
+"""
+
+LINKED = (
+    'os.symlink("real.txt", "link.txt") if not os.path.islink("link.txt") else None; f = open("link.txt", "w")',
+    'f.write(f"{epoch}\\n")',
+)
+
+
+@pytest.mark.parametrize(("before", "each", "names"), [(*LINKED, ["real.txt"])], ids=["linked"])
+def test_a_file_goes_on(before: str, each: str, names: list[str], project: Path, cli: RunsProgram) -> None:
+    whole = project.parent / "whole"
+    whole.mkdir()
+    for folder in (project, whole):
+        (folder / "train.py").write_text(TRAIN.format(before=before, each=each))
+    cli("run", "train.py", cwd=whole, env={"REARVIEW": "off"}, check=True)
+    every = {"REARVIEW_EVERY": "1"}
+    assert cli("run", "train.py", env={**every, "AT": "3"}).returncode == -9
+    cli("resume", "--yes", env=every, check=True)
+    assert [(project / name).read_text() for name in names] == [(whole / name).read_text() for name in names]
