@@ -27,8 +27,18 @@ LINKED = (
     'f.write(f"{epoch}\\n")',
 )
 
+REWRITTEN = ('f = open("status.txt", "w")', 'f.seek(0); f.truncate(); f.write(f"{epoch} " * 9); f.flush()')
+ROTATED = (
+    'h = logging.handlers.RotatingFileHandler("train.log", maxBytes=40, backupCount=2)',
+    '[h.emit(logging.LogRecord("a", 30, "a.py", 1, f"{epoch} line {n}", None, None)) for n in range(5)]',
+)
 
-@pytest.mark.parametrize(("before", "each", "names"), [(*LINKED, ["real.txt"])], ids=["linked"])
+
+@pytest.mark.parametrize(
+    ("before", "each", "names"),
+    [(*LINKED, ["real.txt"]), (*REWRITTEN, ["status.txt"]), (*ROTATED, ["train.log", "train.log.1", "train.log.2"])],
+    ids=["linked", "rewritten", "rotated"],
+)
 def test_a_file_goes_on(before: str, each: str, names: list[str], project: Path, cli: RunsProgram) -> None:
     whole = project.parent / "whole"
     whole.mkdir()

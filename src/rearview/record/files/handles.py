@@ -53,6 +53,14 @@ def descriptors_of(wanted: Collection[str]) -> dict[str, list[int]]:
     return found
 
 
+def append(fds: Iterable[int]) -> bool:
+    """Whether each of some descriptors writes at the end of its file and nowhere else."""
+    try:
+        return all(fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND for fd in fds)
+    except OSError:
+        return False  # closed by now
+
+
 _real = functools.lru_cache(maxsize=4096)(os.path.realpath)
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+import time
 import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,10 @@ NOT_KNOWN = 0
 _KEPT_BYTES = 64 << 20
 _READ_AT_BOUNDARY = 256 << 10
 _FILES_AT_BOUNDARY = 32
+_ENDS_AT_BOUNDARY = 256
+"""So many changed files are looked into on the training thread, if only for the bytes at their end."""
+_TICK_NS = 50_000_000
+"""A file that was written so short a time ago may be written once more and keep its time: systems count it in steps."""
 
 Row = list[Any]
 """path, length, mode, object key or None, mtime in ns, digest of the tail or None, position of the open handle or None,
@@ -47,10 +52,16 @@ class Mark:
     length: int
     mtime_ns: int
     inode: int
-    position: int | None
+    position: int | None = field(compare=False)
     """Of its one open handle."""
     before_loop: bool | None
-    data: bytes | None = None
+    appends: bool = field(default=False, compare=False)
+    """Whoever writes to it can do so only at its end."""
+    taken_ns: int = field(default=0, compare=False)
+    data: bytes | None = field(default=None, compare=False)
+    """Its content, where that was read at the boundary."""
+    end: bytes | None = field(default=None, compare=False)
+    """Its last bytes, where they were."""
 
 
 class Outputs:
@@ -98,7 +109,7 @@ class Outputs:
         on_files = handles.descriptors_of(frozenset(real.values()))
         open_now = {path: on_files[name] for path, name in real.items() if name in on_files}
         self._flush(open_now)
-        bytes_left, files_left = _READ_AT_BOUNDARY, _FILES_AT_BOUNDARY
+        bytes_left, files_left, ends_left = _READ_AT_BOUNDARY, _FILES_AT_BOUNDARY, _ENDS_AT_BOUNDARY
         gone = tuple(path for path, serial in list(written.removed.items()) if serial >= since)
         below = tuple(os.path.join(path, "") for path in gone)
         opened = {name for path, name in real.items() if self._real[path][0] >= since}
@@ -112,10 +123,13 @@ class Outputs:
             if known is None or (path in self._marks and not touched and path not in open_now and path not in self._open_before):
                 continue
             mark = self._mark(path, known, open_now.get(path)) if self._counts(path, inside) else None
-            small = mark is not None and path not in open_now and mark.length <= min(TINY_BYTES, bytes_left) and files_left > 0
-            if small and mark is not None and self._is_news(mark):
-                bytes_left, files_left = bytes_left - mark.length, files_left - 1
-                mark = replace(mark, data=_read(path, mark.length))
+            if mark is not None and ends_left > 0 and self._is_news(mark):
+                ends_left -= 1  # what is not read now may be written over before it is, also in a file that is open all the time
+                if mark.length <= min(TINY_BYTES, bytes_left) and files_left > 0:
+                    bytes_left, files_left = bytes_left - mark.length, files_left - 1
+                    mark = replace(mark, data=_read(path, mark.length))
+                else:
+                    mark = replace(mark, end=_read(path, mark.length, TAIL_BYTES))
             self._marks[path] = mark
         self._open_before = frozenset(open_now)
         return [mark for path, mark in self._marks.items() if mark is not None and path in written.files]
@@ -139,7 +153,9 @@ class Outputs:
 
     def _is_news(self, mark: Mark) -> bool:
         before = self._marks.get(mark.path)
-        return before is None or (before.length, before.mtime_ns, before.inode) != (mark.length, mark.mtime_ns, mark.inode)
+        if before is None or before.taken_ns - before.mtime_ns < _TICK_NS:
+            return True
+        return (before.length, before.mtime_ns, before.inode) != (mark.length, mark.mtime_ns, mark.inode)
 
     def _flush(self, open_now: dict[str, list[int]]) -> None:
         """Empty write buffers: what is in them at the boundary belongs to the file at the boundary."""
@@ -162,7 +178,8 @@ class Outputs:
             except OSError:
                 pass
         before = None if written.loop_begun is None else known.first < written.loop_begun
-        return Mark(path, known.mode, facts.st_size, facts.st_mtime_ns, facts.st_ino, position, before)
+        appends = known.mode == "a" if fds is None else handles.append(fds)
+        return Mark(path, known.mode, facts.st_size, facts.st_mtime_ns, facts.st_ino, position, before, appends, time.time_ns())
 
     def _counts(self, path: str, inside: tuple[str, str]) -> bool:
         """Whether a file is the run's own: not the store's, not a scratch file, not a cache in the home folder."""
@@ -178,29 +195,30 @@ class Outputs:
         with firsts.unseen():
             for mark in marks:
                 before = self._noted.get(mark.path)
-                timed = mark.mtime_ns != NOT_KNOWN
-                if timed and before is not None and replace(before[0], data=None, position=None) == replace(mark, data=None, position=None):
+                if before is not None and before[0] == mark and _is_no_news(mark, before[1][5]):
                     row = [*before[1][:6], mark.position, mark.before_loop]
                 else:
                     row = self._row(mark, before, keep)
-                    self._noted[mark.path] = (replace(mark, data=None), row)
+                    self._noted[mark.path] = (replace(mark, data=None, end=None), row)
                 rows.append(row)
         return rows
 
     def _row(self, mark: Mark, before: tuple[Mark, Row] | None, keep: Callable[[bytes], str]) -> Row:
-        key = tail = None
+        key = None
+        data, end = mark.data, mark.end if mark.data is None else mark.data[-TAIL_BYTES:]
+        worth_it = self._is_worth_it(mark, before)
+        if data is None and mark.mtime_ns != NOT_KNOWN:  # the program goes on meanwhile
+            late = _read(mark.path, mark.length) if worth_it else None
+            late_end = _read(mark.path, mark.length, TAIL_BYTES) if end is None else end
+            if _is_as_it_was(mark) and (late is None or late_end is None or late.endswith(late_end)):
+                data, end = late, late_end
         try:
-            if mark.data is not None:
-                tail = digest(mark.data[-TAIL_BYTES:])
-            elif mark.mtime_ns != NOT_KNOWN:
-                tail = tail_digest(mark.path, mark.length)
-            if self._is_worth_it(mark, before):
-                data = mark.data if mark.data is not None else _read(mark.path, mark.length)
-                if data is not None:
-                    key = keep(data)
-                    self._kept_bytes += len(data)
+            if worth_it and data is not None:
+                key = keep(data)
+                self._kept_bytes += len(data)
         except (OSError, RearviewError):
             pass  # without content; it may still be there when it is needed
+        tail = None if end is None else digest(end)
         shown = shown_path(mark.path, self._project)
         return [shown, mark.length, mark.mode, key, mark.mtime_ns, tail, mark.position, mark.before_loop]
 
@@ -212,21 +230,39 @@ class Outputs:
             return True
         if mark.length > SMALL_BYTES or self._kept_bytes > _KEPT_BYTES:
             return False
-        grown = before is not None and before[0].inode == mark.inode and before[0].length <= mark.length
-        return not (grown and before is not None and tail_digest(mark.path, before[0].length) == before[1][5])
+        if before is None or before[0].inode != mark.inode or before[0].length >= mark.length or before[1][5] is None:
+            return True
+        return bool(tail_digest(mark.path, before[0].length) != before[1][5])
 
 
 # -- content -------------------------------------------------------------------------------------------------------------
 
 
-def _read(path: str, length: int) -> bytes | None:
-    """The first bytes of a file; None if it no longer has so many."""
+def _read(path: str, length: int, last: int | None = None) -> bytes | None:
+    """The first bytes of a file, or the last so many of these; None if it no longer has them."""
+    start = 0 if last is None else max(0, length - last)
     try:
-        with open(path, "rb") as file:
-            data = file.read(length)
+        with open(path, "rb", buffering=0) as file:
+            file.seek(start)
+            data = file.read(length - start)
     except OSError:
         return None
-    return data if len(data) == length else None
+    return data if len(data) == length - start else None
+
+
+def _is_no_news(mark: Mark, tail: str | None) -> bool:
+    """Whether what was read at the boundary, if anything, says nothing against a file of the same size and time being the same."""
+    return mark.mtime_ns != NOT_KNOWN and mark.data is None and (mark.end is None or digest(mark.end) == tail)
+
+
+def _is_as_it_was(mark: Mark) -> bool:
+    """Whether a file certainly has the bytes still that it had at the boundary: nobody wrote to it since, or only at its end."""
+    try:
+        facts = os.stat(mark.path)
+    except OSError:
+        return False
+    untouched = (facts.st_size, facts.st_mtime_ns) == (mark.length, mark.mtime_ns)
+    return facts.st_ino == mark.inode and (untouched or (mark.appends and facts.st_size >= mark.length))
 
 
 def digest(data: bytes) -> str:
@@ -237,12 +273,9 @@ def digest(data: bytes) -> str:
 
 
 def tail_digest(path: str, length: int) -> str | None:
-    """The digest of the last bytes before a length; None if the file is shorter."""
-    with open(path, "rb") as file:
-        start = max(0, length - TAIL_BYTES)
-        file.seek(start)
-        data = file.read(length - start)
-    return digest(data) if len(data) == length - start else None
+    """The digest of the last bytes before a length; None if the file is shorter, or gone."""
+    data = _read(path, length, TAIL_BYTES)
+    return None if data is None else digest(data)
 
 
 def shown_path(path: str, project: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
+import logging.handlers
 import mmap
 import os
 import shutil
@@ -123,6 +123,83 @@ def test_an_unchanged_file_keeps_its_row_and_its_content(store: Store) -> None:
     first = rows(followed, store)["config.json"]
     assert rows(followed, store)["config.json"] == first
     assert first[3] is not None
+
+
+def _rewrite(file: Any, text: str) -> None:
+    file.seek(0)
+    file.truncate()
+    file.write(text)
+    file.flush()
+
+
+@pytest.mark.parametrize("content", ["one", "one" * outputs.TINY_BYTES], ids=["tiny", "larger"])
+def test_a_file_that_is_written_anew_in_place(store: Store, content: str) -> None:
+    """What is kept of it is what it had at the boundary, or nothing."""
+    followed = follow(store)
+    with open(store.project / "status.txt", "w") as file:
+        _rewrite(file, content)
+        marks = followed.at_boundary()
+        _rewrite(file, "2" * len(content))
+        row = followed.note(marks, lambda data: objects.put(store, data))[0]
+    assert row[1] == len(content)
+    assert row[5] == outputs.digest(content[-outputs.TAIL_BYTES :].encode())
+    assert row[3] == (objects.key_of(b"one") if content == "one" else None)
+
+
+def test_writing_anew_in_one_tick_of_the_clock_is_seen(store: Store) -> None:
+    followed = follow(store)
+    path = store.project / "status.txt"
+    with open(path, "w") as file:
+        for text in ("one", "two"):
+            _rewrite(file, text)
+            os.utime(path, ns=(0, now := time.time_ns() // 10**9 * 10**9 + 10**9))
+            assert path.stat().st_mtime_ns == now
+            assert objects.get(store, rows(followed, store)["status.txt"][3]) == text.encode()
+
+
+def test_a_rotated_file(store: Store) -> None:
+    followed = follow(store)
+    handler = logging.handlers.RotatingFileHandler(store.project / "train.log", maxBytes=20, backupCount=1)
+    try:
+        for text in ("first line", "second line"):
+            handler.emit(logging.LogRecord("a", 30, "a.py", 1, text, None, None))
+        marks = followed.at_boundary()
+        for text in ("third line", "fourth line"):
+            handler.emit(logging.LogRecord("a", 30, "a.py", 1, text, None, None))
+        noted = {row[0]: row for row in followed.note(marks, lambda data: objects.put(store, data))}
+    finally:
+        handler.close()
+    assert {path: objects.get(store, row[3]) for path, row in noted.items()} == {
+        "train.log": b"second line\n", "train.log.1": b"first line\n",
+    }  # fmt: skip
+
+
+def test_what_was_only_added_to_is_kept_though_it_is_read_later(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "_ENDS_AT_BOUNDARY", 0)
+    contents = []
+    for mode in ("a", "w"):
+        followed = follow(store)
+        with open(store.project / f"{mode}.log", mode) as file:
+            file.write("one")
+            marks = followed.at_boundary()
+            file.write("two")
+            file.flush()
+            row = next(row for row in followed.note(marks, lambda data: objects.put(store, data)) if row[0] == f"{mode}.log")
+        contents.append(row[3] and objects.get(store, row[3]))
+    assert contents == [b"one", None], "who can write anywhere may have"
+
+
+def test_a_larger_file_written_anew_in_its_length_is_kept_again(store: Store) -> None:
+    followed, size = follow(store), 2 * outputs.TINY_BYTES
+    with open(store.project / "table.bin", "w+b") as file:
+        for first in (b"1", b"2"):
+            file.seek(0)
+            file.write(first + bytes(size - 1))
+            file.flush()
+            os.utime(file.fileno(), ns=(0, 10**18 + int(first)))
+            key = rows(followed, store)["table.bin"][3]
+            assert objects.get(store, key)[:1] == first
+            assert rows(followed, store)["table.bin"][3] == key, "and stays kept"
 
 
 def test_what_the_program_had_deleted_is_not_made_again(store: Store) -> None:
