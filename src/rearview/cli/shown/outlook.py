@@ -111,8 +111,9 @@ def _files(found: Outlook, view: screen.Screen) -> list[str]:
     size = text.size(aside.bytes_to_copy(plans))
     left = {one.plan.path for one in found.prospect.left}
     told = [f"{path} is put back first: an attempt that did not come to its place had changed it" for path in sorted(left)]
-    told += [f"{plan.path} {_fate(plan)}" for plan in plans if plan.what != aside.SAME or plan.is_emptied()]
-    same = len(plans) - len(told)
+    changed = {plan.path: _fate(plan) for plan in plans if plan.what != aside.SAME or plan.is_emptied()}
+    told += [f"{path} {fate}" for path, fate in changed.items()]
+    same = len({plan.path for plan in plans} - changed.keys() - left)
     rest = [f"... and {len(told) - _SHOWN_FILES} more (--dry-run --json lists all)"] if len(told) > _SHOWN_FILES else []
     if same:
         rest.append(f"{text.count(same, 'file')} stay{'s' * (same == 1)} as {'it is' if same == 1 else 'they are'}")
