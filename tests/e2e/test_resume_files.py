@@ -32,20 +32,29 @@ ROTATED = (
     'h = logging.handlers.RotatingFileHandler("train.log", maxBytes=40, backupCount=2)',
     '[h.emit(logging.LogRecord("a", 30, "a.py", 1, f"{epoch} line {n}", None, None)) for n in range(5)]',
 )
+TEMPORARY = ('f = open(os.environ["TMPDIR"] + "/out.txt", "w")', LINKED[1])
 
 
 @pytest.mark.parametrize(
     ("before", "each", "names"),
-    [(*LINKED, ["real.txt"]), (*REWRITTEN, ["status.txt"]), (*ROTATED, ["train.log", "train.log.1", "train.log.2"])],
-    ids=["linked", "rewritten", "rotated"],
+    [
+        (*LINKED, ["real.txt"]),
+        (*REWRITTEN, ["status.txt"]),
+        (*ROTATED, ["train.log", "train.log.1", "train.log.2"]),
+        (*TEMPORARY, ["../tmp-{}/out.txt"]),
+    ],
+    ids=["linked", "rewritten", "rotated", "temporary"],
 )
 def test_a_file_goes_on(before: str, each: str, names: list[str], project: Path, cli: RunsProgram) -> None:
     whole = project.parent / "whole"
     whole.mkdir()
-    for folder in (project, whole):
+    temporary = {folder: str(project.parent / f"tmp-{folder.name}") for folder in (project, whole)}
+    for folder, scratch in temporary.items():
         (folder / "train.py").write_text(TRAIN.format(before=before, each=each))
-    cli("run", "train.py", cwd=whole, env={"REARVIEW": "off"}, check=True)
-    every = {"REARVIEW_EVERY": "1"}
+        Path(scratch).mkdir()
+    cli("run", "train.py", cwd=whole, env={"REARVIEW": "off", "TMPDIR": temporary[whole]}, check=True)
+    every = {"REARVIEW_EVERY": "1", "TMPDIR": temporary[project]}
     assert cli("run", "train.py", env={**every, "AT": "3"}).returncode == -9
     cli("resume", "--yes", env=every, check=True)
-    assert [(project / name).read_text() for name in names] == [(whole / name).read_text() for name in names]
+    mine, others = ([(folder / name.format(folder.name)).read_text() for name in names] for folder in (project, whole))
+    assert mine == others

@@ -157,6 +157,8 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
                     programs += 1
                 else:
                     written.happened(event, args)
+                    if event == "os.mkdir":
+                        written.made_by(sys._getframe(1).f_code.co_filename, args[0])
             except (OSError, ValueError, TypeError, RuntimeError, IndexError):
                 pass  # an observer never gets in the way
         return
@@ -182,6 +184,8 @@ def _note(path: str, mode: object, flags: object) -> None:
     writing = written.mode_of(mode, flags)
     if writing is not None:
         written.opened(path, writing)
+        if writing == "x":
+            written.made_by(sys._getframe(2).f_code.co_filename, path)
     elif path in written.files:
         written.read(path)
         if tell is not None and fork_path:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rearview.errors import RearviewError
 from rearview.record import environment, firsts, source
-from rearview.record.files import inputs, outputs, written
+from rearview.record.files import inputs, own, written
 from rearview.record.say import say
 from rearview.store import runs
 from rearview.store.journal import parts_of
@@ -145,7 +145,7 @@ def _keep_streams(run: OpenRun) -> None:
 
 def _keep_outputs(run: OpenRun) -> None:
     """Files begun since, with their size before: what was begun after the last checkpoint is known from here alone."""
-    fresh = outputs.fresh(run.kept.outputs, run.project, run.recorder.store.root)
+    fresh = own.fresh(run.kept.outputs, run.project, run.recorder.store.root)
     if fresh is not None:
         run.recorder.fact("outputs", **fresh)
 

@@ -105,9 +105,10 @@ def _list(title: str, sentences: Sequence[str], view: screen.Screen) -> list[str
 
 def _files(found: Outlook, view: screen.Screen) -> list[str]:
     """Every file that is changed, or that the code before the loop would change; those that stay as they are, in one line."""
-    plans = found.prospect.files
+    apart = [plan.path for plan in found.prospect.files if plan.what == aside.APART]
+    plans = [plan for plan in found.prospect.files if plan.what != aside.APART]
     if not plans:
-        return []
+        return _apart(apart, view)
     size = text.size(aside.bytes_to_copy(plans))
     left = {one.plan.path for one in found.prospect.left}
     told = [f"{path} is put back first: an attempt that did not come to its place had changed it" for path in sorted(left)]
@@ -118,7 +119,14 @@ def _files(found: Outlook, view: screen.Screen) -> list[str]:
     if same:
         rest.append(f"{text.count(same, 'file')} stay{'s' * (same == 1)} as {'it is' if same == 1 else 'they are'}")
     title = f"output files: {text.count(len(plans), 'file')} of the run, copied to {found.aside} first ({size})"
-    return _list(title, [*told[:_SHOWN_FILES], *rest], view)
+    return _list(title, [*told[:_SHOWN_FILES], *rest], view) + _apart(apart, view)
+
+
+def _apart(paths: Sequence[str], view: screen.Screen) -> list[str]:
+    """Files that are left alone, because nothing is known of how they were."""
+    title = "stay as they are now: among temporary files, or hidden in the home folder, and not open at the checkpoint"
+    rest = [f"... and {len(paths) - _SHOWN_FILES} more (--dry-run --json lists all)"] if len(paths) > _SHOWN_FILES else []
+    return _list(title, [*paths[:_SHOWN_FILES], *rest], view)
 
 
 def _fate(plan: aside.Plan) -> str:

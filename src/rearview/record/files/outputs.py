@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterable
@@ -20,6 +19,7 @@ from typing import Any
 from rearview.errors import RearviewError
 from rearview.record import firsts
 from rearview.record.files import handles, written
+from rearview.record.files.own import Own, shown_path
 
 SMALL_BYTES = 1 << 20
 """A file up to this size is kept with its content."""
@@ -69,9 +69,9 @@ class Outputs:
 
     def __init__(self, project: Path, store_root: Path) -> None:
         self._project = os.path.join(os.path.abspath(project), "")
-        self._store = os.path.join(os.path.abspath(store_root), "")
-        self._elsewhere = (os.path.join(os.path.expanduser("~"), "."), os.path.join(tempfile.gettempdir(), ""))
-        """Outside the project these are nobody's output: hidden folders at home, scratch."""
+        self._own = Own(project, store_root)
+        self._held: set[str] = set()
+        """The files that were open at a boundary."""
         self._seen = 0
         self._open_before: frozenset[str] = frozenset()
         self._marks: dict[str, Mark | None] = {}
@@ -79,7 +79,8 @@ class Outputs:
         self._looked: dict[int, tuple[str, int]] = {}
         """Descriptor -> which opening of which file it was when its handles were looked for."""
         self._real: dict[str, tuple[int, str]] = {}
-        """Path -> its real name, and the serial of the opening when that was looked up: it may be a link that leads elsewhere later."""
+        """Path -> its real name (none if it does not count), and the serial of the opening when that was looked up: it may be a link
+        that leads elsewhere later."""
         self._noted: dict[str, tuple[Mark, Row]] = {}
         self._kept_bytes = 0
 
@@ -102,13 +103,14 @@ class Outputs:
     def _at_boundary(self, mapped: frozenset[str]) -> list[Mark]:
         written.watch_torch()
         since, self._seen = self._seen, written.now()
-        inside = (self._project, os.path.join(os.getcwd(), ""))
+        inside = self._own.inside()
         paths = list(written.files)
         real = self._real_names(paths, inside)
-        in_memory = {path for path, name in real.items() if name in mapped}
         on_files = handles.descriptors_of(frozenset(real.values()))
         open_now = {path: on_files[name] for path, name in real.items() if name in on_files}
+        self._held.update(open_now)
         self._flush(open_now)
+        in_memory = {path for path, name in real.items() if name in mapped and self._counts(path, inside)}
         bytes_left, files_left, ends_left = _READ_AT_BOUNDARY, _FILES_AT_BOUNDARY, _ENDS_AT_BOUNDARY
         gone = tuple(path for path, serial in list(written.removed.items()) if serial >= since)
         below = tuple(os.path.join(path, "") for path in gone)
@@ -134,15 +136,16 @@ class Outputs:
         self._open_before = frozenset(open_now)
         return [mark for path, mark in self._marks.items() if mark is not None and path in written.files]
 
-    def _real_names(self, paths: Iterable[str], inside: tuple[str, str]) -> dict[str, str]:
-        """The files that count, by the names that the system has for them."""
+    def _real_names(self, paths: Iterable[str], inside: tuple[str, ...]) -> dict[str, str]:
+        """The files that count, or do so if they are open, by the names that the system has for them."""
         for path in paths:
             known, before = written.files.get(path), self._real.get(path)
             if known is None:
                 self._real.pop(path, None)
-            elif (before is None or before[0] != known.serial) and self._counts(path, inside):  # above all, not our own journal
-                self._real[path] = (known.serial, handles.real(path))
-        return {path: name for path, (_, name) in self._real.items() if path in written.files}
+            elif before is None or before[0] != known.serial:
+                may_count = self._own.is_own(path, inside, held=True)  # above all, not our own journal
+                self._real[path] = (known.serial, handles.real(path) if may_count else "")
+        return {path: name for path, (_, name) in self._real.items() if name}
 
     def _mark_in_memory(self, path: str, known: written.Written) -> Mark | None:
         """A file that is written through memory: neither its time nor its end tells whether it was. A small one is read now."""
@@ -181,11 +184,8 @@ class Outputs:
         appends = known.mode == "a" if fds is None else handles.append(fds)
         return Mark(path, known.mode, facts.st_size, facts.st_mtime_ns, facts.st_ino, position, before, appends, time.time_ns())
 
-    def _counts(self, path: str, inside: tuple[str, str]) -> bool:
-        """Whether a file is the run's own: not the store's, not a scratch file, not a cache in the home folder."""
-        if path.startswith(self._store) or path.endswith(".pyc"):
-            return False
-        return path.startswith(inside) or not path.startswith(self._elsewhere)
+    def _counts(self, path: str, inside: tuple[str, ...]) -> bool:
+        return self._own.is_own(path, inside, held=path in self._held)
 
     # -- in the background -------------------------------------------------------------------------------------------
 
@@ -276,54 +276,3 @@ def tail_digest(path: str, length: int) -> str | None:
     """The digest of the last bytes before a length; None if the file is shorter, or gone."""
     data = _read(path, length, TAIL_BYTES)
     return None if data is None else digest(data)
-
-
-def shown_path(path: str, project: str) -> str:
-    """A path as rows and facts have it: below the project, relative to it."""
-    return path.removeprefix(os.path.join(project, ""))
-
-
-# -- between checkpoints --------------------------------------------------------------------------------------------------
-
-
-def fresh(known: dict[str, int], project: Path, store_root: Path) -> dict[str, Any] | None:
-    """The fact `outputs`: files first opened for writing, things deleted before the loop, folders made, written files that were read,
-    since the last call; None if none.
-
-    What is begun after the last checkpoint is known from here alone. `known` is kept by the caller.
-    """
-    store, root = os.path.join(store_root, ""), str(project)
-    opened, removed, read = [], [], []
-    for path, file in list(written.files.items()):
-        if path not in known:
-            known[path] = file.first
-            if not path.startswith(store):
-                opened.append([shown_path(path, root), file.mode, file.prior_bytes])
-    for path, serial in list(written.removed.items()):
-        if known.get("-" + path) != serial:
-            known["-" + path] = serial
-            before_loop = written.loop_begun is None or serial < written.loop_begun
-            if before_loop and not path.startswith(store):
-                removed.append(shown_path(path, root))
-    folders = _folders(known, store)
-    made = [shown_path(path, root) for path, _, _ in folders]
-    later = [[shown_path(path, root), wall] for path, in_loop, wall in folders if in_loop]
-    for path, (first, last) in list(written.read_back.items()):
-        if known.get("<" + path) != int(last * 1e3) and not path.startswith(store):
-            known["<" + path] = int(last * 1e3)
-            read.append([shown_path(path, root), first, last])
-    if not (opened or removed or made or read):
-        return None
-    more = {"made": made, "made_in_loop": later, "read": read}
-    return {"files": opened, "removed": removed, **{name: rows for name, rows in more.items() if rows}}
-
-
-def _folders(known: dict[str, int], store: str) -> list[tuple[str, bool, float]]:
-    """Folders made since: path, whether the main loop ran, when."""
-    found = []
-    for path, (serial, wall) in list(written.made.items()):
-        if known.get("/" + path) != serial:
-            known["/" + path] = serial
-            if not os.path.join(path, "").startswith(store) and "__pycache__" not in path:
-                found.append((path, written.loop_begun is not None and serial >= written.loop_begun, wall))
-    return found

@@ -17,6 +17,7 @@ from typing import Any
 MAX_FILES = 20_000
 
 _WRITING = os.O_WRONLY | os.O_RDWR
+_TEMPFILE = f"{os.sep}tempfile.py"
 
 
 @dataclass(slots=True)
@@ -41,6 +42,9 @@ removed: dict[str, int] = {}
 
 made: dict[str, tuple[int, float]] = {}
 """Absolute path of a folder that the program made -> serial, and when, by the clock on the wall."""
+
+scratch: set[str] = set()
+"""Absolute path of a file or folder whose name `tempfile` made up."""
 
 read_back: dict[str, list[float]] = {}
 """Absolute path of a file that the program wrote and then read -> when first and when last, by the clock on the wall."""
@@ -84,6 +88,22 @@ def read(path: str) -> None:
     """A file that the program wrote is about to be read."""
     now = time.time()
     read_back.setdefault(path, [now, now])[1] = now
+
+
+def is_scratch(path: str) -> bool:
+    """Whether a file is one that `tempfile` made, or in a folder that it made."""
+    while scratch and path not in scratch:
+        parent = os.path.dirname(path)
+        if parent == path:
+            return False
+        path = parent
+    return bool(scratch)
+
+
+def made_by(caller: str, path: object) -> None:
+    """A new file or folder is about to be made by the code in a file: `tempfile` chooses names that mean nothing."""
+    if caller.endswith(_TEMPFILE) and len(scratch) < MAX_FILES and (absolute := _absolute(path)) is not None:
+        scratch.add(absolute)
 
 
 def _size(path: str) -> int | None:

@@ -31,6 +31,7 @@ _BLOCK_BYTES = 8 << 20
 
 SAME, CUT, PUT_BACK, MADE, BEGUN, LEFT, LOST = "same", "cut", "put back", "made again", "begun later", "left", "lost"
 FOLDER = "folder made later"
+APART = "not followed"
 
 
 @dataclass(slots=True)
@@ -41,7 +42,8 @@ class Plan:
     """As rows have it: below the project, relative to it."""
     what: str
     """`same`, `cut` (back to its length then), `put back` (from the content kept), `made again`, `begun later` (it was not
-    there at the checkpoint), `left` (somebody changed it since), `lost` (cannot be brought back); `folder made later`."""
+    there at the checkpoint), `left` (somebody changed it since), `lost` (cannot be brought back); `folder made later`;
+    `not followed` (not the run's output: nobody knows how it was, and it is not touched)."""
     length: int
     """At the checkpoint."""
     size: int | None
@@ -78,8 +80,9 @@ def survey(
     """A plan for every output file.
 
     `rows` are the checkpoint's files; `later` are (path, mode, size before) of every file the run opened for writing; behind
-    either may stand the process. `removed` is what the run deleted. `ended_wall` is its last sign of life. `instead` are copies
-    that will be put back before anything else: absolute path -> copy.
+    either may stand the process, and behind that, of a file of `later`, that it is not the run's output. `removed` is what the
+    run deleted. `ended_wall` is its last sign of life. `instead` are copies that will be put back before anything else: absolute
+    path -> copy.
     """
     instead = instead or {}
     latest = None if ended_wall is None else int((ended_wall + SLACK_S) * 1e9)
@@ -91,9 +94,12 @@ def survey(
         plan = _noted(store, str(path), str(instead.get(full, full)), int(length), str(mode), key, mtime_ns, tail, latest, appended)
         plan.position, plan.before_loop, plan.process = position, before, process or MAIN_PROCESS
         plans.setdefault(str(path), plan)
-    for path, mode, prior, process in ((*one, None)[:4] for one in later):
-        if str(path) not in plans:
-            full = os.path.join(os.path.abspath(project), str(path))
+    for path, mode, prior, process, apart in ((*one, None, None)[:5] for one in later):
+        full = os.path.join(os.path.abspath(project), str(path))
+        if apart and str(path) not in plans:
+            if os.path.isfile(full):
+                plans[str(path)] = Plan(str(path), APART, 0, None, mode=str(mode), process=process or MAIN_PROCESS)
+        elif str(path) not in plans:
             found = _unnoted(str(path), str(instead.get(full, full)), str(mode), prior, latest)
             if found is not None:
                 found.process = process or MAIN_PROCESS
@@ -242,7 +248,7 @@ def bring_back(aside: Path, files: Sequence[dict[str, Any]], process: str | None
     """
     said = []
     with firsts.unseen():
-        plans = [plan for plan in (Plan(**facts) for facts in files) if process in (None, plan.process)]
+        plans = [plan for plan in (Plan(**facts) for facts in files) if process in (None, plan.process) and plan.what != APART]
         full = {plan.full: plan for plan in plans}
         open_now = handles.descriptors(full)
         objects_on = handles.on({fd for fds in open_now.values() for fd in fds})
@@ -349,6 +355,7 @@ def in_words(plan: Plan) -> str:
         MADE: f"is gone and is made again as it was at the checkpoint ({plan.length:,} bytes)",
         BEGUN: f"was not there then ({size} bytes now): it is set aside and begins anew",
         FOLDER: "is a folder that was made later: what the run wrote there is set aside, and it is removed unless others have files in it",
+        APART: "is among temporary files, or hidden in the home folder, and was not open at the checkpoint: it stays as it is now",
         LEFT: "was changed after the run had ended, by somebody else: it is left as it is",
         LOST: (
             f"was written anew since the checkpoint and its content then ({plan.length:,} bytes) was not kept: it stays as it is now"

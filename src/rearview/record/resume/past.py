@@ -35,7 +35,7 @@ class Past:
     """Its last sign of life."""
     version: VersionId | None = None
     opened: list[list[Any]] = field(default_factory=list)
-    """Files opened for writing: path, mode, size before, process."""
+    """Files opened for writing: path, mode, size before, process, and true for one that is not the run's output."""
     removed: list[str] = field(default_factory=list)
     """What was deleted before the loop."""
     made: list[str] = field(default_factory=list)
@@ -143,7 +143,7 @@ def _take(found: Past, fact: dict[str, Any], writer: str) -> None:
     elif kind == "missed":
         found.missed.add(str(fact.get("manifest")))
     else:
-        found.opened += [[*one[:3], writer] for one in fact.get("files") or () if len(one) >= 3]
+        found.opened += [[*one[:3], writer, *one[3:4]] for one in fact.get("files") or () if len(one) >= 3]
         found.removed += [str(one) for one in fact.get("removed") or ()]
         found.made += [str(one) for one in fact.get("made") or ()]
         found.made_in_loop |= {str(path): float(wall) for path, wall in fact.get("made_in_loop") or ()}

@@ -109,7 +109,8 @@ def _survey(store: Store, project: Path, past: Past, rows: Rows, protection: Pro
     noted = [list(row) for row in rows]
     paths = [os.path.join(os.path.abspath(project), str(row[0])) for row in (*noted, *past.opened)]
     originals = {path: Path(protection.original(path)) for path in paths} if protection is not None else {}
-    plans = aside.survey(store, project, noted, past.opened, past.removed, None, originals)
+    opened = [row[:4] for row in past.opened]  # in a sandbox those that are not the run's output are to be as they were, too
+    plans = aside.survey(store, project, noted, opened, past.removed, None, originals)
     for plan in plans:
         row = next((row for row in noted if str(row[0]) == plan.path), None)
         if row is not None and plan.what in (aside.SAME, aside.CUT) and plan.key is None and _was_written_anew(plan, row):

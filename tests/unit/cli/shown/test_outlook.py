@@ -32,3 +32,11 @@ def test_files_that_are_put_back_first_are_not_taken_off_those_that_stay(left: l
     assert len([line for line in lines if "is put back first" in line]) == len(left) + 1
     assert last in lines[-1]
     assert not any("-" in line for line in lines)
+
+
+def test_files_that_are_not_followed_are_named_apart() -> None:
+    apart = [aside.Plan(f"/scratch/{number}", aside.APART, 0, None) for number in range(20)]
+    lines = files_of([aside.Plan("a", aside.SAME, 1, 1), *apart], [])
+    assert lines[0].startswith("output files: 1 file of the run")
+    assert lines[2].startswith("stay as they are now")
+    assert (lines[3], lines[-1]) == ("  /scratch/0", "  ... and 8 more (--dry-run --json lists all)")

@@ -7,6 +7,7 @@ import logging.handlers
 import mmap
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 import rearview  # noqa: F401  (its import watches files)
 from rearview.record import firsts
-from rearview.record.files import outputs, written
+from rearview.record.files import outputs, own, written
 from rearview.record.resume import aside
 from rearview.store import layout, objects
 from rearview.store.layout import Store
@@ -232,6 +233,55 @@ def test_what_is_not_the_runs_own_is_left_out(store: Store, tmp_path: Path, monk
     assert list(rows(outputs.Outputs(project, inner.root), inner)) == ["out.txt"]
 
 
+@pytest.fixture
+def elsewhere(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files, outside the project and the current folder."""
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    monkeypatch.setattr(written, "scratch", set())
+    (tmp_path / "scratch").mkdir()
+    return tmp_path / "scratch"
+
+
+def test_what_is_held_open_among_temporary_files_is_an_output(store: Store, elsewhere: Path) -> None:
+    followed = outputs.Outputs(Path.cwd(), store.root)
+    (elsewhere / "cache.json").write_text("closed before the boundary")
+    (elsewhere / "link.txt").symlink_to("real.txt")
+    held = open(elsewhere / "link.txt", "w")  # noqa: SIM115
+    held.write("epoch 0\n")
+    with tempfile.NamedTemporaryFile() as scratch, tempfile.TemporaryDirectory() as folder, open(f"{folder}/a.txt", "w") as inner:
+        scratch.write(b"x")
+        inner.write("x")
+        assert {path: row[1] for path, row in rows(followed, store).items()} == {str(elsewhere / "link.txt"): 8}
+    held.write("epoch 1\n")
+    held.close()
+    assert rows(followed, store)[str(elsewhere / "link.txt")][1] == 16, "and stays one"
+
+
+def test_what_is_not_followed_is_not_touched(store: Store, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(elsewhere.parent))
+    (elsewhere.parent / ".cache").mkdir()
+    cache, old, mine = elsewhere.parent / ".cache" / "weights.bin", elsewhere / "old.bin", Path("mine.csv").absolute()
+    for path in (cache, old, mine):
+        path.write_text("by the run")
+    with tempfile.NamedTemporaryFile(delete=False) as scratch:
+        scratch.write(b"x")
+    fact = own.fresh({}, Path.cwd(), store.root)
+    assert fact is not None
+    opened = {row[0]: row[1:] for row in fact["files"] if Path(row[0]) != elsewhere}
+    assert opened == {str(cache): ["w", None, True], str(old): ["w", None, True], "mine.csv": ["w", None]}
+    found = aside.survey(store, Path.cwd(), [], [[*row[:3], "0", *row[3:]] for row in fact["files"]], [], None)
+    plans = {plan.path: plan for plan in found}
+    assert {path: plan.what for path, plan in plans.items()} == {str(cache): aside.APART, str(old): aside.APART, "mine.csv": aside.BEGUN}
+    with open(old, "a") as live:
+        assert resume(store, plans) == []
+        live.write(", and more")
+    assert (cache.read_text(), old.read_text(), mine.exists()) == ("by the run", "by the run, and more", False)
+    assert len(list((store.root / "aside").glob("0*"))) == 1
+
+
 def test_a_file_put_in_place_by_renaming_is_an_output(store: Store) -> None:
     temp = store.project / "best.json.tmp"
     temp.write_text("1")
@@ -267,13 +317,13 @@ def test_the_fact_says_each_file_once_with_its_size_before(store: Store) -> None
     with open(store.project / "older.csv", "a") as file:
         file.write("6")
     known: dict[str, int] = {}
-    assert outputs.fresh(known, store.project, store.root) == {"files": [["older.csv", "a", 5]], "removed": []}
-    assert outputs.fresh(known, store.project, store.root) is None
+    assert own.fresh(known, store.project, store.root) == {"files": [["older.csv", "a", 5]], "removed": []}
+    assert own.fresh(known, store.project, store.root) is None
     shutil.rmtree(store.project / "nothing", ignore_errors=True)
-    assert outputs.fresh(known, store.project, store.root) == {"files": [], "removed": ["nothing"]}
+    assert own.fresh(known, store.project, store.root) == {"files": [], "removed": ["nothing"]}
     follow(store).loop_begins()
     os.unlink(store.project / "older.csv")
-    assert outputs.fresh(known, store.project, store.root) is None, "deleted by the loop, not before it"
+    assert own.fresh(known, store.project, store.root) is None, "deleted by the loop, not before it"
 
 
 # -- bringing back -------------------------------------------------------------------------------------------------------
