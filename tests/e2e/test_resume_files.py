@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,18 @@ def test_a_file_goes_on(before: str, each: str, names: list[str], project: Path,
     cli("resume", "--yes", env=every, check=True)
     mine, others = ([(folder / name.format(folder.name)).read_text() for name in names] for folder in (project, whole))
     assert mine == others
+
+
+def test_files_of_an_earlier_attempt_stay(project: Path, cli: RunsProgram) -> None:
+    """What the first attempt wrote, and the second had no reason to open, belongs to the checkpoints of the second too."""
+    (project / "train.py").write_text(TRAIN.format(before="pass", each='print(epoch, file=open(f"{epoch}.txt", "w"))'))
+    every = {"REARVIEW_EVERY": "1"}
+    assert cli("run", "train.py", env={**every, "AT": "2"}).returncode == -9
+    assert cli("resume", "--yes", env={**every, "AT": "4"}).returncode == -9
+    told = json.loads(cli("resume", "--dry-run", "--json", check=True).stdout)
+    assert {row["path"]: row["what"] for row in told["files"] if not row["path"].startswith("4")} == dict.fromkeys(
+        ["0.txt", "1.txt", "2.txt", "3.txt"], "same"
+    )
+    assert not any(row["emptied"] for row in told["files"])
+    cli("resume", "--yes", env=every, check=True)
+    assert sorted(path.name for path in project.glob("*.txt")) == [f"{epoch}.txt" for epoch in range(5)]

@@ -90,6 +90,14 @@ class Outputs:
         if written.loop_begun is None:
             written.loop_begun = written.now()
 
+    def go_on_with(self, rows: Iterable[Row]) -> None:
+        """The run is resumed from a checkpoint with these files: they are its own still, also those that it does not open again."""
+        for path, _, mode, _, _, _, _, before_loop in ((*row, *([None] * 8))[:8] for row in rows):
+            full, now = os.path.join(self._project, str(path)), written.now()
+            self._held.add(full)
+            if full not in written.files:
+                written.files[full] = written.Written(str(mode), None, 0 if before_loop else now, now)
+
     # -- on the training thread --------------------------------------------------------------------------------------
 
     def at_boundary(self, mapped: Iterable[str] = ()) -> list[Mark]:

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from rearview.record import firsts
 from rearview.record.files import written
 
 
@@ -21,7 +22,11 @@ class Own:
         self._project = os.path.join(os.path.abspath(project), "")
         self._store = os.path.join(os.path.abspath(store_root), "")
         self._home = os.path.join(os.path.expanduser("~"), ".")
-        self._temporary = os.path.join(tempfile.gettempdir(), "")
+        with firsts.unseen():  # it tries the folder by a file of its own
+            try:
+                self._temporary = os.path.join(tempfile.gettempdir(), "")
+            except OSError:
+                self._temporary = self._store  # there is none that can be written to
 
     def inside(self) -> tuple[str, ...]:
         """The folders in which everything is the run's own, as the program stands now."""

@@ -324,6 +324,8 @@ class Reach:
         if self._shake.aside is not None:
             for sentence in aside.bring_back(self._shake.aside, self._shake.files, str(self._recorder.process)):
                 say(sentence)
+        if self._resumes and self._recorder.keeping is not None:
+            self._recorder.keeping.outputs.go_on_with(self.manifest.files)
         seconds = time.perf_counter() - self._began
         self._recorder.reaching = False
         if not self._shake.is_new_run:  # edited code makes another state of it, on purpose
