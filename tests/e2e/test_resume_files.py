@@ -74,3 +74,15 @@ def test_files_of_an_earlier_attempt_stay(project: Path, cli: RunsProgram) -> No
     assert not any(row["emptied"] for row in told["files"])
     cli("resume", "--yes", env=every, check=True)
     assert sorted(path.name for path in project.glob("*.txt")) == [f"{epoch}.txt" for epoch in range(5)]
+
+
+def test_rows_of_a_run_that_begins_anew_are_there_once(project: Path, cli: RunsProgram) -> None:
+    """It was killed ahead of its first checkpoint, and ahead of the second in which files are noted by the way."""
+    (project / "rows.log").write_text("older\n")
+    text = TRAIN.format(before='f = open("rows.log", "a"); f.write("begin\\n")', each='f.write(f"{epoch}\\n"); f.flush()')
+    (project / "train.py").write_text(text)
+    assert cli("run", "train.py", env={"AT": "0", "REARVIEW_EVERY": "1"}).returncode == -9
+    assert (project / "rows.log").read_text() == "older\nbegin\n0\n"
+    done = cli("resume", "--yes", check=True)
+    assert "rows.log is cut back from 14 bytes to the 6" in done.stderr + done.stdout
+    assert (project / "rows.log").read_text() == "older\nbegin\n0\n1\n2\n3\n4\n"

@@ -26,7 +26,6 @@ class Kept:
     modules: int = 0
     """How many modules were loaded when they were last looked through."""
     inputs: inputs.Inputs = field(default_factory=inputs.Inputs)
-    outputs: dict[str, int] = field(default_factory=dict)
     cells: dict[int, str] = field(default_factory=dict)
     torch: dict[str, Any] | None = None
     """How torch computes, as it was noted."""
@@ -145,7 +144,7 @@ def _keep_streams(run: OpenRun) -> None:
 
 def _keep_outputs(run: OpenRun) -> None:
     """Files begun since, with their size before: what was begun after the last checkpoint is known from here alone."""
-    fresh = own.fresh(run.kept.outputs, run.project, run.recorder.store.root)
+    fresh = own.fresh(run.recorder.outputs_told, run.project, run.recorder.store.root)
     if fresh is not None:
         run.recorder.fact("outputs", **fresh)
 

@@ -64,10 +64,10 @@ class Recorder:
         self.attempt = attempt
         self.root = Node(self, None, "", None)
         self.names_seen: set[str] = set()
-        self.wake: Callable[[], object] = int
-        """Called when there is something for the keeper to do."""
+        self.wake: Callable[[], object] = int  # called when there is something for the keeper to do
         self.project = store.project
         self.settings: config.Settings = config.DEFAULTS
+        self.outputs_told: dict[str, int] = {}  # which output files the journal knows, for `files.own.fresh`
         self.keeping: Keeping | None = None
         """The checkpoints of this run, once there is something to keep."""
         self.reach: Reach | None = None

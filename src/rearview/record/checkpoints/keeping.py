@@ -22,6 +22,7 @@ from rearview.record.checkpoints.materialize import Materializer, is_of_memory, 
 from rearview.record.checkpoints.scope import Roots, Scope
 from rearview.record.checkpoints.thinning import Thinning
 from rearview.record.checkpoints.timing import Timing
+from rearview.record.files import own
 from rearview.record.files.outputs import Outputs
 from rearview.record.loops import Node
 from rearview.record.reserve import Reserve
@@ -109,6 +110,7 @@ class Keeping:
 
     def main_begins(self, scope: Scope, period: AdaptivePeriod) -> None:
         """The main loop is about to begin: what is there now says how large a checkpoint will be, at the least."""
+        self._tell_outputs()
         self.outputs.loop_begins()
         self._hooks.loop_begins(scope.hooked)
         if not self._told_environment:  # a run that is killed never comes to its end, where this is told as well
@@ -117,6 +119,13 @@ class Keeping:
         self.grows = period.k == 0
         if self.grows:
             self._expect(scope, period)
+
+    def _tell_outputs(self) -> None:
+        """Files opened before the loop, with their size before: killed ahead of its first checkpoint, the run begins anew from these."""
+        fresh = own.fresh(self.recorder.outputs_told, self.recorder.project, self.recorder.store.root)
+        if fresh is not None:
+            self.recorder.fact("outputs", **fresh)
+            self.recorder.flush()
 
     def first_step_ended(self, scope: Scope, period: AdaptivePeriod) -> None:
         """Optimizers have made their state by now, and there are gradients: several times what there was before."""
