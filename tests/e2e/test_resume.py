@@ -212,6 +212,7 @@ def test_edited_source_on_request(project: Path, cli: RunsProgram) -> None:
     source = (project / "train.py").read_text()
     (project / "train.py").write_text(source.replace('print("final"', 'print("edited"'))
     done = cli("resume", "--yes", "--current-code", check=True)
+    assert "come back as they were, whatever edited code before the loop sets" in " ".join(done.stderr.split())
     assert done.stdout.startswith("edited")
     new = resuming.newest(cli)
     assert (new["parent"], new["status"], new["attempts"]) == (run, "finished", 1)

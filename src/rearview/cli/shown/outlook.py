@@ -53,6 +53,7 @@ def page(found: Outlook, view: screen.Screen, now: dt.datetime) -> list[str]:
         ("restores", f"{text.size(point.size_bytes)}, taken {text.when(_moment(point.wall), now)}" if point else ""),
         ("repeats", _repeats(prospect)),
         ("code", _code(found)),
+        ("variables", _variables(found)),
     ]
     lines = tables.facts([(name, cell) for name, cell in facts if cell], view)
     lines += _list("passed over", prospect.passed_over, view)
@@ -89,6 +90,15 @@ def _code(found: Outlook) -> str:
             f": {_few(found.edited)} differ{'s' * (len(found.edited) == 1)}" if found.edited else ""
         )
     return f"the recorded version {version}" + (f"; {_few(found.edited)} edited since, not used" if found.edited else "")
+
+
+def _variables(found: Outlook) -> str:
+    """What surprises whoever edited a number in front of the loop."""
+    return (
+        ""
+        if found.attempt or not found.edited
+        else "come back as they were, whatever edited code before the loop sets; inside it, edits count"
+    )
 
 
 def _few(names: Sequence[str]) -> str:
