@@ -7,6 +7,7 @@ the other way round: what is shared in the program but not in the record, or the
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 from rearview.errors import Damaged, RestoreRefused
 from rearview.state import refilling
 from rearview.state.places import Places
-from rearview.state.put import arrays, containers, functions, objects, packing, tensors
+from rearview.state.put import arrays, containers, functions, hooks, objects, packing, tensors
 from rearview.state.put.kind import ABSENT, NOT_YET, Kind, Pairs
 from rearview.state.put.memory import Memory
 from rearview.state.put.names import Names
@@ -167,6 +168,14 @@ class Plan:
         if fits and number not in self.pairs:  # it may hold something itself
             self._queue.append((number, type(live)))
         return fits
+
+    def got_another_class(self, payload: Any) -> bool:
+        """Whether loops changed the class of an object: then the live one is the same object, of the class it had before."""
+        return payload[1] in self._changed
+
+    @functools.cached_property
+    def _changed(self) -> frozenset[int]:
+        return hooks.namespaces(self.tree)
 
     def plain(self, number: int) -> Any:
         """The value of an atom, or of a tuple of atoms, or of a name; ABSENT for anything else."""

@@ -44,7 +44,7 @@ def _taken(hooks: Hooks, **held: Any) -> Kept:
     return Kept(captured)
 
 
-def _put(kept: Kept, **live: Any) -> tuple[dict[str, Any], list[Any]]:
+def _put(kept: Kept, **live: Any) -> tuple[dict[str, Any], list[tuple[Any, bool]]]:
     values = plan(kept.tree, roots(**live), kept).apply()
     hooked = put_back(values[KEY]) if KEY in values else []
     return {str(key[-1]): value for key, value in values.items()}, hooked
@@ -151,3 +151,75 @@ def test_of_a_tensor_that_is_computed_they_are_no_state() -> None:
     out = net(torch.ones(1, 2))
     out.register_hook(_half)
     assert KEY not in capture(roots(net=net, out=out), hooks=hooks).tree.roots
+
+
+class Plus(torch.nn.Linear):
+    def forward(self, x: Any) -> Any:
+        return super().forward(x) + 1
+
+
+class Times(torch.nn.Linear):
+    def forward(self, x: Any) -> Any:
+        return super().forward(x) * 2
+
+
+def _plus(calls: list[str]) -> Any:
+    torch.manual_seed(1)
+    net = torch.nn.Sequential(Plus(2, 2), torch.nn.Linear(2, 1))
+    net[0].register_forward_hook(lambda module, *_: calls.append(type(module).__name__))
+    return net
+
+
+def test_another_class_in_the_loop_is_the_same_module_with_its_hooks() -> None:
+    calls: list[str] = []
+    net, hooks = _plus(calls), _began()
+    _taken(hooks, net=net)
+    net[0].__class__ = Times
+    want = _out(net[0])
+    kept = _taken(hooks, net=net, calls=calls)
+    its_calls: list[str] = []
+    other = _plus(its_calls)
+    first = other[0]
+    back, hooked = _put(kept, net=other, calls=its_calls)
+    assert back["net"][0] is first and type(first) is Times
+    assert _out(first) == want and its_calls == ["Times", "Times"]
+    again = Hooks()
+    again.loop_begins(hooked)
+    anew_calls: list[str] = []
+    anew = _plus(anew_calls)
+    _put(_taken(again, net=other, calls=its_calls), net=anew, calls=anew_calls)
+    assert _out(anew[0]) == want and anew_calls == ["Times"] * 3, "the next state knows it too"
+
+
+def test_a_class_is_given_only_to_what_had_another_one() -> None:
+    """What stands in the place of a module is a new one, without the hooks of that."""
+    net, hooks = _plus([]), _began()
+    _taken(hooks, net=net)
+    net[0] = Times(2, 2)
+    net[0].register_forward_hook(_twice)
+    want = _out(net[0])
+    kept = _taken(hooks, net=net)
+    calls: list[str] = []
+    other = _plus(calls)
+    first = other[0]
+    _put(kept, net=other)
+    assert other[0] is not first and type(first) is Plus
+    assert _out(other[0]) == want and calls == []
+
+
+def test_a_class_that_an_object_cannot_get_is_made_anew_with_its_hooks() -> None:
+    class Slotted(torch.nn.Linear):
+        __slots__ = ("more",)
+
+    calls: list[str] = []
+    net, hooks = _plus(calls), _began()
+    _taken(hooks, net=net)
+    net[0].__class__ = Times
+    kept = _taken(hooks, net=net, calls=calls)
+    its_calls: list[str] = []
+    other = _plus(its_calls)
+    other[0] = slotted = Slotted(2, 2)
+    _put(kept, net=other, calls=its_calls)
+    assert type(other[0]) is Times and type(slotted) is Slotted
+    _out(other[0])
+    assert its_calls == ["Times"]

@@ -51,8 +51,8 @@ class Scope:
         self._before = before
         self._caches: caches.Caches | None = None
         self._bound: set[tuple[int, str]] = set()
-        self.hooked: list[Any] = []
-        """What got its hooks from a state that was put back: no code before the loops gives it these again."""
+        self.hooked: list[tuple[Any, bool]] = []
+        """What got its hooks from a state that was put back, and whether its class: no code before the loops gives it these again."""
         self.exact = False
         """What a state says about names and the process is put back, or the state is refused: in a replay, which has other ways."""
         self.edited = False

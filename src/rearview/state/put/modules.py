@@ -1,4 +1,5 @@
-"""Objects of torch that have to be made anew: hooks are never recorded, so a new module or optimizer begins without any."""
+"""Objects of torch that have to be made anew, or get another class: hooks are recorded of what loops changed only, so that a new module or
+optimizer begins without any."""
 
 from __future__ import annotations
 
@@ -32,13 +33,27 @@ def becomes(kind: Any, recorded: Any) -> bool:
     return (one is not None and one is recorded) or (other is not None and other is kind)
 
 
+def takes_class(live: Any, kind: Any) -> bool:
+    """Whether a module or an optimizer can get another class, as Python sees it: asked of a new object, the live one is not touched."""
+    torch = loaded()
+    if torch is None or not isinstance(kind, type):
+        return False
+    if not any(isinstance(live, base) and issubclass(kind, base) for base in (torch.nn.Module, torch.optim.Optimizer)):
+        return False
+    try:
+        object.__setattr__(begin(type(live)), "__class__", kind)
+    except TypeError:
+        return False
+    return True
+
+
 def become(live: Any, kind: Any) -> None:
-    """What torch does when a lazy module learns its shapes, or the reverse."""
+    """Another class for a module or an optimizer: what torch does when a lazy module learns its shapes, or the reverse, or the program."""
     if hasattr(live, "_initialize_hook"):
         live._initialize_hook.remove()
         live._load_hook.remove()
         del live._initialize_hook, live._load_hook
-    live.__class__ = kind
+    object.__setattr__(live, "__class__", kind)  # past whatever the class does when an attribute is set
     if hasattr(kind, "_infer_parameters"):
         live._load_hook = live._register_load_state_dict_pre_hook(live._lazy_load_hook)
         live._initialize_hook = live.register_forward_pre_hook(live._infer_parameters, with_kwargs=True)

@@ -12,7 +12,7 @@ from rearview.state import compiled
 from rearview.state.put import ended
 from rearview.state.put.containers import fill_dict
 from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs
-from rearview.state.put.modules import become, becomes, begin, complete
+from rearview.state.put.modules import become, becomes, begin, complete, takes_class
 from rearview.state.take import classes
 from rearview.state.take.attributes import own_dict, slot_members
 from rearview.state.take.objects import reduced
@@ -78,8 +78,10 @@ class Object(InPlace):
     """An object that is its attributes."""
 
     def match(self, plan: Plan, payload: Any, live: Any) -> Pairs | None:
-        if not plan.fits(live, payload[0], object) and not becomes(type(live), plan.names.of(payload[0])):
-            return None
+        if not plan.fits(live, payload[0], object):
+            kind = plan.names.of(payload[0])
+            if not becomes(type(live), kind) and not (plan.got_another_class(payload) and takes_class(live, kind)):
+                return None
         return match_attributes(plan, payload[1:], live)
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:

@@ -1,5 +1,5 @@
 """Hooks of modules, optimizers and tensors. The code before the loop registers its own again, so a state leaves them alone;
-of what loops changed, it has all hooks.
+of what loops changed, it has all hooks. So it has of what got another class in a loop, which says that it is the object that it was.
 
 Torch numbers all hooks of a process, which tells when one was registered. Handles hold these numbers and the dicts they are in.
 """
@@ -16,7 +16,8 @@ from rearview.state.take.walk import Walk, identity
 from rearview.state.tree import BESIDE
 
 KEY = (BESIDE[1], "hooks")
-"""The next number, and what has other hooks than the code before the loops gave it: each with these hooks, by attribute."""
+"""The next number, and what has other hooks or another class than the code before the loops gave it: each with its hooks, by attribute,
+and whether it has another class."""
 _OF_OBJECTS = (
     "_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks", "_optimizer_step_post_hooks",
     "_optimizer_step_pre_hooks",
@@ -28,8 +29,8 @@ _ALONG = ("_forward_hooks_always_called", "_forward_hooks_with_kwargs", "_forwar
 
 
 def note(walk: Walk, value: Any) -> None:
-    """Something that may have hooks is being taken."""
-    if walk.hooked is not None and any(True for _ in _of(value)):
+    """Something that may have hooks is being taken. Modules and optimizers that have none may get another class."""
+    if walk.hooked is not None and (not _is_tensor(value) or any(True for _ in _of(value))):
         walk.hooked.append((walk.at, value))
 
 
@@ -55,6 +56,10 @@ def _all(value: Any) -> dict[str, Any]:
     return {name: namespace[name] for name in (*_OF_OBJECTS, *_ALONG) if name in namespace}
 
 
+def _has(value: Any, name: str, numbers: frozenset[int]) -> bool:
+    return numbers <= (getattr(value, name, None) or {}).keys()
+
+
 def _next_number() -> int:
     handles = sys.modules.get("torch.utils.hooks")
     return 0 if handles is None else int(handles.RemovableHandle.next_id)
@@ -65,14 +70,16 @@ class Hooks:
 
     def __init__(self) -> None:
         self._loops: list[tuple[int, int]] = []
-        self._before: list[tuple[weakref.ref[Any], dict[str, frozenset[int]]]] | None = None
-        self._changed: dict[int, weakref.ref[Any]] = {}
+        self._before: list[tuple[weakref.ref[Any], type, dict[str, frozenset[int]]]] | None = None
+        self._changed: dict[int, tuple[weakref.ref[Any], bool]] = {}
+        """By id; with whether it got another class."""
 
-    def loop_begins(self, put_back: Iterable[Any] = ()) -> None:
-        """Hooks registered from now on are not registered again by the code before the loop. `put_back`: whose hooks are from a state."""
+    def loop_begins(self, put_back: Iterable[tuple[Any, bool]] = ()) -> None:
+        """Hooks registered from now on are not registered again by the code before the loop. `put_back`: whose hooks are from a state, and
+        whether its class is."""
         self._loops.append((_next_number(), sys.maxsize))
-        for value in put_back:
-            self._note_changed(value)
+        for value, of_another_class in put_back:
+            self._note_changed(value, of_another_class)
 
     def loop_ended(self) -> None:
         """Those that come now are."""
@@ -87,21 +94,23 @@ class Hooks:
         """Everything was walked: keep what there is, the first time; take what loops have changed."""
         there = [value for _, value in walk.hooked or ()]
         if self._before is None:
-            self._before = [(weakref.ref(value), {name: frozenset(hooks) for name, hooks in _of(value)}) for value in there]
+            self._before = [(weakref.ref(value), type(value), {name: frozenset(hooks) for name, hooks in _of(value)}) for value in there]
         for value in there:
             if any(first <= number < last for _, hooks in _of(value) for number in list(hooks) for first, last in self._loops):
                 self._note_changed(value)
-        for ref, before in self._before:
+        for ref, kind, before in self._before:
             value = ref()
-            if value is not None and any(not numbers <= (getattr(value, name, None) or {}).keys() for name, numbers in before.items()):
-                self._note_changed(value)
-        owners = [value for ref in self._changed.values() if (value := ref()) is not None and identity(value) in walk.memo]
+            if value is None:
+                continue
+            if type(value) is not kind or any(not _has(value, name, numbers) for name, numbers in before.items()):
+                self._note_changed(value, type(value) is not kind)
+        owners = [(value, other) for ref, other in self._changed.values() if (value := ref()) is not None and identity(value) in walk.memo]
         if owners:
-            walk.root(KEY, [_next_number(), [[value, _all(value)] for value in owners]])
+            walk.root(KEY, [_next_number(), [[value, _all(value), other] for value, other in owners]])
 
-    def _note_changed(self, value: Any) -> None:
+    def _note_changed(self, value: Any, of_another_class: bool = False) -> None:
         if _is_tensor(value) and not value.is_leaf:
             return  # it comes back as a value, which nothing goes back through
-        known = self._changed.get(id(value))
-        if known is None or known() is not value:
-            self._changed[id(value)] = weakref.ref(value)
+        ref, before = self._changed.get(id(value), (None, False))
+        known = ref is not None and ref() is value
+        self._changed[id(value)] = weakref.ref(value), of_another_class or (known and before)
