@@ -1,7 +1,8 @@
 """What the recorded program called things, found in the running one: classes, functions, code.
 
 A name is looked up in its module, which is imported if it has to be. What was made inside a function has no such name: a class is
-recognised at the live objects, the code of a function in the code around it.
+recognised at the live objects, the code of a function in the code around it. Classes that torch makes for
+parametrized tensors are made again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from rearview.state import parametrized
 from rearview.state.put.kind import ABSENT
+from rearview.state.put.modules import begin
+from rearview.state.take.classes import BASE
 from rearview.state.take.functions import code_digest
 from rearview.state.tree import Tree
 
@@ -56,14 +60,29 @@ class Names:
             if found is not ABSENT:
                 self._found[number] = found
                 return found
+        base = self._parametrized(str(module), payload, hint)
         theirs = module in (getattr(hint, "__module__", None), "__main__")  # what was the program then may have been imported now
-        if theirs and getattr(hint, "__qualname__", None) == name and id(hint) not in self._hinted:
+        fits = base is None or (isinstance(hint, type) and parametrized.is_one(hint) and hint.__mro__[1] is base)
+        if theirs and fits and getattr(hint, "__qualname__", None) == name and id(hint) not in self._hinted:
             self._found[number] = hint
             self._hinted.add(id(hint))  # a function that ran twice made two of that name
             return hint
+        made = None if base is None else parametrized.make(base, begin)
+        if made is not None:
+            self._found[number] = made
+            return made
         if "<locals>" in name:
             self.problems[number] = f"{module}.{name} was made inside a function, and no live object has that class"
         return ABSENT
+
+    def _parametrized(self, module: str, payload: Any, hint: Any) -> Any:
+        """The base of a class that torch made for parametrized tensors; None if it is no such class, or its base is not there."""
+        labels = [self._nodes[label][1] for label in payload[2::2]] if module == parametrized.MODULE else []
+        if parametrized.TENSORS not in labels:
+            return None
+        live = hint.__mro__[1] if isinstance(hint, type) and parametrized.is_one(hint) else hint
+        base = self.of(payload[3 + 2 * labels.index(f"{BASE}1")], live)
+        return base if isinstance(base, type) else None
 
     def _import(self, number: int, module: str, name: str) -> Any:
         if number in self.problems:

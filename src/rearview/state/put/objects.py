@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rearview.state import compiled
+from rearview.state import compiled, parametrized
 from rearview.state.put import ended
 from rearview.state.put.containers import fill_dict
 from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs
@@ -268,7 +268,9 @@ class Reference(Kind):
             if label not in then and classes.is_data(label, held):
                 type.__delattr__(made, label)
         for label, value in then.items():
-            if value is not ABSENT and not label.startswith(classes.BASE):
+            if label == parametrized.TENSORS:
+                parametrized.give(made, value, begin)
+            elif value is not ABSENT and not label.startswith(classes.BASE):
                 classes.put(made, label, value)
 
 

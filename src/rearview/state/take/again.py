@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rearview.state import parametrized
 from rearview.state.regions import Region
 from rearview.state.take import classes, facts, modules, objects, tensors
 from rearview.state.take.attributes import own_dict, slot_members
@@ -49,7 +50,7 @@ def is_plain(value: Any, kind: type, taker: Taker) -> bool:
     if kind in (list, tuple, dict):
         return not is_packed(value, PACK_FROM)
     if taker is classes.take_class:
-        return "<locals>" not in value.__qualname__
+        return "<locals>" not in value.__qualname__ and not parametrized.is_one(value)
     return kind is collections.defaultdict
 
 

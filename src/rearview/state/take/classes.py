@@ -1,7 +1,8 @@
-"""Classes: by their names; of one that the program made inside a function also what it holds, for no name leads to it.
+"""Classes: by their names; of one that the program made inside a function also what it holds, for no name leads to it. Of one that torch
+made for parametrized tensors what it is made of (`state/parametrized`).
 
-That is its data, and the methods that close over something or remember something. The class itself is never made again: it is recognised
-at the live objects.
+That is its data, and the methods that close over something or remember something. The class itself is never made again, but for
+those of torch: it is recognised at the live objects.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from rearview.state import parametrized
 from rearview.state.take import owners
 from rearview.state.take.attributes import DICT_OF
 from rearview.state.take.objects import named
@@ -35,7 +37,11 @@ def take_class(walk: Walk, value: type) -> Node:
 
 
 def held_by(value: type) -> Iterator[tuple[str, Any]]:
-    """What a class that was made inside a function of the user's holds, by name; bases of the same kind as `__mro__` and their place."""
+    """What a class holds that no name leads to, by name; bases of the same kind as `__mro__` and their place."""
+    if parametrized.is_one(value):
+        yield f"{BASE}1", value.__mro__[1]
+        yield parametrized.TENSORS, parametrized.tensors(value)
+        return
     if "<locals>" not in value.__qualname__ or not owners.is_the_users(value.__module__):
         return
     for name, held in list(DICT_OF(value).items()):
