@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
+import gzip
 import io
+import lzma
+import os
 import pathlib
 import types
+from typing import Any
 
 import pytest
 
@@ -81,3 +86,19 @@ def test_a_file_of_another_name_stays_where_it_is_and_takes_what_is_written(tmp_
 
         assert made is live
         assert (live.file is now, live.rows, now.tell()) == (True, 3, 1)
+
+
+@pytest.mark.parametrize("library", [gzip, bz2, lzma], ids=lambda library: library.__name__)
+def test_a_closed_text_over_a_compressed_file(tmp_path: pathlib.Path, library: Any) -> None:
+    """It is no file that `open` makes: it has a name, and no mode."""
+    path = tmp_path / "log"
+    with library.open(path, "at") as file:
+        file.write("one\n")
+    content = path.read_bytes()
+    kept = taken(held=file)
+    with open(os.devnull) as other:
+        for live in ({}, {"held": other}, {"held": file}):
+            back = put(kept, **live)["held"]
+            assert type(back) is io.TextIOWrapper and back.closed
+            assert getattr(back, "name", None) == getattr(file, "name", None)
+    assert path.read_bytes() == content

@@ -220,7 +220,7 @@ class File(Kind):
             return None
         if payload[3] != NONE:
             return () if _is_named(live, plan.plain(payload[1])) or not live.closed else None
-        same = _is_named(live, plan.plain(payload[1])) and live.closed and getattr(live, "mode", None) == plan.plain(payload[2])
+        same = _is_named(live, plan.plain(payload[1])) and live.closed and getattr(live, "mode", "") == plan.plain(payload[2])
         return () if same else None
 
     def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
@@ -242,15 +242,22 @@ def _is_named(file: Any, name: str) -> bool:
 
 
 def _closed(kind: type, name: str, mode: str) -> Any:
-    """A closed file as `open` would have left it; absent if it was made in another way."""
+    """A closed file as `open` would have left it, or the `open` of a module that compresses; absent if it was made in another way."""
 
     def nothing(path: str, flags: int) -> int:
         return os.open(path, flags & os.O_ACCMODE)
 
+    bare = kind is io.TextIOWrapper and not mode  # text over something that is no plain file
+    if bare and not name:
+        made: Any = io.TextIOWrapper(io.BytesIO())
+        made.close()
+        return made
     try:
-        made: Any = open(os.devnull, mode, 0 if kind is io.FileIO else -1, opener=nothing)  # noqa: SIM115 (closed below)
+        made = open(os.devnull, "rb" if bare else mode, 0 if kind is io.FileIO else -1, opener=nothing)  # noqa: SIM115 (closed below)
     except (OSError, ValueError):
         return ABSENT
+    if bare:
+        made = io.TextIOWrapper(made, "utf-8")
     with made:
         getattr(getattr(made, "buffer", made), "raw", made).name = name
     return made if type(made) is kind else ABSENT
