@@ -9,6 +9,7 @@ import pytest
 from rearview.state.capture import capture
 from rearview.state.put import unkept
 from rearview.state.restore import plan
+from rearview.state.take.again import Again
 from rearview.state.take.histories import is_pending
 
 
@@ -95,3 +96,29 @@ def test_a_sparse_tensor_loses_its_history_and_that_is_said() -> None:
     torch = pytest.importorskip("torch")
     dense = torch.eye(3, requires_grad=True)
     assert [row.why for row in capture({("given", "s"): dense.to_sparse()}).unlike] == ["how it was computed"]
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("how", ["pruned", "weight_norm", "spectral_norm"])
+def test_what_torch_computes_before_each_call_is_not_gone_through_again(how: str) -> None:
+    torch = pytest.importorskip("torch")
+    prune = pytest.importorskip("torch.nn.utils.prune")
+    net = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(60)))
+    layer = net[1]
+    made: dict[str, Any] = {
+        "pruned": lambda: prune.random_unstructured(prune.l1_unstructured(layer, "weight", 0.3), "weight", 0.3),
+        "weight_norm": lambda: torch.nn.utils.weight_norm(layer),
+        "spectral_norm": lambda: torch.nn.utils.spectral_norm(layer),
+    }
+    made[how]()
+    again = Again()
+    for _ in range(4):
+        net(torch.ones(1, 4))
+        assert is_pending(layer.weight)
+        assert capture({("given", "net"): net}, again=again).missing == []
+    assert again.taken_over, "also where the module is not walked"
+    held = layer.weight
+    found = capture({("given", "held"): held, ("given", "net"): net}).missing
+    assert [one.where for one in found] == ["held"], "somebody else may go through it"
+    layer._forward_pre_hooks.clear()
+    assert [one.where for one in capture({("given", "net"): net}).missing] == ["net.1.weight"]

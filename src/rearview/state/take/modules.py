@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from rearview.state.take import hooks
+from rearview.state.take import histories, hooks
 from rearview.state.take.attributes import attributes, plain_layout, take_attrs
 from rearview.state.take.tensors import loaded
 from rearview.state.take.walk import Taker, Uncapturable, Walk
@@ -37,6 +37,7 @@ _TAKE_OPTIMIZER = take_attrs(OPTIMIZER_HOOKS)
 def take_module(walk: Walk, value: Any) -> Node:
     """A module: parameters, buffers, submodules, flags and plain attributes."""
     hooks.note(walk, value)
+    histories.note_computed(walk.cache, value)
     return ("obj", (walk.slot(type(value)), *attributes(walk, value, _TAKE_MODULE)))
 
 

@@ -145,7 +145,7 @@ def take_tensor(walk: Walk, tensor: Any) -> Node:
 def _look_at_history(walk: Walk, tensor: Any) -> None:
     """Name a tensor through which the program may still go back."""
     named = walk.cache.setdefault("histories", 0)
-    if named < histories.MOST and histories.is_pending(tensor):
+    if named < histories.MOST and histories.is_pending(tensor) and not histories.is_computed(walk.cache, tensor):
         walk.cache["histories"] = named + 1
         walk.missing.append(Missing(walk.where(walk.at), type_name(tensor), histories.PENDING))
 
