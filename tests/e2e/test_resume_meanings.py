@@ -304,5 +304,5 @@ def test_a_function_made_of_text_is_refused_and_an_older_state_named(project: Pa
     assert killed.stderr.count(named) == 1 and "offset" not in killed.stderr
     refused = cli("resume", "--yes")
     assert refused.returncode != 0 and "the function <lambda> of __main__ is not in the code that runs now" in refused.stderr
-    assert "an older state may fit: `rearview resume" in refused.stderr and "--at PLACE`" in refused.stderr
+    assert "takes an older state next" in refused.stderr and "--at PLACE`" in refused.stderr
     assert cli("resume", "--yes", "--at", "epoch=1", check=True).stdout == expected
