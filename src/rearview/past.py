@@ -7,18 +7,19 @@ reads, imports no class of the run's program and unpickles nothing; `rebuild` an
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rearview import config, session
 from rearview.catalog import checkpoints, paths
 from rearview.catalog.catalog import Catalog
-from rearview.errors import CheckpointError, Damaged, NoCheckpoint, NotFound, RestoreRefused, UsageError
+from rearview.errors import CheckpointError, Damaged, NoCheckpoint, NotFound, UsageError
 from rearview.model import MAIN_PROCESS
 from rearview.state import restore as restoring
 from rearview.state import tree as trees
 from rearview.state.look import look
+from rearview.state.strict import misfits
 from rearview.store import layout, objects, packs
 
 if TYPE_CHECKING:
@@ -164,20 +165,26 @@ class State(Mapping[str, Any]):
     def restore(self, **live: Any) -> None:
         """Put the recorded states into live objects, in place: `state.restore(net=net, opt=opt)`.
 
-        `RestoreRefused` names every reason if they do not fit, before anything is touched.
+        `RestoreRefused` names every reason if they do not fit, before anything is touched: tensors, arrays and parameters have to have
+        the recorded shape and dtype, modules the recorded parts.
         """
         if not live:
             raise UsageError("restore needs objects to put the state into: state.restore(net=net)")
         keys = {name: self._key(name) for name in live}
-        plan = self._plan({keys[name]: thing for name, thing in live.items()})
-        unlike = [name for name, thing in live.items() if plan.pairs.get(plan.tree.roots[keys[name]]) is not thing]
-        if unlike:
-            raise RestoreRefused([self._unlike(name, keys[name], live[name]) for name in unlike])
-        self._applied(plan)
+
+        def unlike(plan: restoring.Plan) -> Iterator[str]:
+            found = misfits(plan, plan.met or ())
+            yield from found.values()
+            for name, thing in live.items():
+                root = plan.tree.roots[keys[name]]
+                if root not in found and plan.pairs.get(root) is not thing:
+                    yield self._unlike(name, keys[name], thing)
+
+        self._applied(self._plan({keys[name]: thing for name, thing in live.items()}, also=unlike))
 
     def _unlike(self, name: str, key: RootKey, thing: object) -> str:
         recorded = self._described(key)[0]
-        if recorded == type(thing).__name__:
+        if recorded in (type(thing).__name__, _CALLED.get(type(thing).__name__)):
             return f"{name} cannot be changed in place ({recorded}): take the value state[{name!r}] instead"
         return f"{name} was of type {recorded}, not {type(thing).__name__}"
 
@@ -192,8 +199,10 @@ class State(Mapping[str, Any]):
         except Damaged as problem:
             raise self._damaged(problem) from problem
 
-    def _plan(self, live: Mapping[RootKey, Any], only: list[RootKey] | None = None) -> restoring.Plan:
-        return restoring.plan(self._whole_tree(), live, self._reader(), only=list(live) if only is None else only)
+    def _plan(
+        self, live: Mapping[RootKey, Any], only: list[RootKey] | None = None, also: Callable[[restoring.Plan], Iterator[str]] | None = None
+    ) -> restoring.Plan:
+        return restoring.plan(self._whole_tree(), live, self._reader(), only=list(live) if only is None else only, also=also)
 
     # Bytes
 
@@ -250,6 +259,10 @@ class State(Mapping[str, Any]):
         facts = self._manifest.roots.get("/".join(map(str, key)))
         size = facts[1] if isinstance(facts, list) and len(facts) > 1 and isinstance(facts[1], int) else 0
         return _kind(tree, tree.roots[key]), _size(size) if size else ""
+
+
+_CALLED = {"ndarray": "array", "Tensor": "tensor", "Parameter": "tensor"}
+"""Classes that are called otherwise in a state."""
 
 
 def _kind(tree: Tree, number: int) -> str:

@@ -48,17 +48,19 @@ def plan(
     adapters: Sequence[Adapter] = (),
     codes: Iterable[CodeType] = (),
     only: Iterable[RootKey] | None = None,
+    also: Callable[[Plan], Iterable[str]] | None = None,
 ) -> Plan:
     """Everything that `apply` will do, or `RestoreRefused` with every reason; nothing is touched.
 
     `live` has the objects as they are now (a key that is missing: nothing is there), `codes` the code of running functions, in
-    which functions that have to be made again are looked for, `only` the roots to restore.
+    which functions that have to be made again are looked for, `only` the roots to restore, `also` gives more reasons to refuse.
     """
     keys = list(tree.roots) if only is None else [key for key in tree.roots if key in set(only)]
     made = Plan(tree, read, adapters, codes, keys)
+    made.met = None if also is None else []
     with quiet():
         made.pair(live)
-        made.check()
+        made.check(also)
     return made
 
 
@@ -80,6 +82,8 @@ class Plan:
         self.keep: list[object] = []
         self.notes: list[Missing] = []
         """What was live when it was recorded and is not there now."""
+        self.met: list[tuple[int, Any]] | None = None
+        """Nodes with what is live at their places, fitting or not; None: nobody asks."""
         self._parents: dict[int, int] = {}
         self._places: Places | None = None
         self._queue: deque[tuple[int, Any]] = deque()
@@ -106,6 +110,8 @@ class Plan:
         while queue:
             number, live = queue.popleft()
             kind, payload = self.nodes[number]
+            if self.met is not None and live is not ABSENT:
+                self.met.append((number, live))
             if number in self.pairs or is_atom(kind):
                 continue
             handler = KINDS[kind]
@@ -216,8 +222,8 @@ class Plan:
 
     # Checking
 
-    def check(self) -> None:
-        """Refuse if anything that is needed is not there."""
+    def check(self, also: Callable[[Plan], Iterable[str]] | None = None) -> None:
+        """Refuse if anything that is needed is not there, or for what somebody else has against it."""
         reasons: dict[str, None] = {}
         for number in self._reached:
             kind, payload = self.nodes[number]
@@ -225,6 +231,8 @@ class Plan:
             if why is not None:  # once for each thing
                 reasons[f"{self.where(number)}: {why}"] = None
         for why in self.memory.check(self):
+            reasons[why] = None
+        for why in also(self) if also is not None else ():
             reasons[why] = None
         if reasons:
             raise RestoreRefused(list(reasons))
