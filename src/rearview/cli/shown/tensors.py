@@ -116,9 +116,22 @@ def _safe_kind(at: str, item: Any) -> str:
     dtype = str(item.dtype).removeprefix("torch.") if is_tensor(item) else str(item.dtype.name)
     known = _SAFE.get(dtype)
     if known is None or (is_tensor(item) and not _is_dense(item)):
+        if is_array(item):
+            _refuse_objects(at, item)
         what = "a tensor that is not dense" if known else f"of {dtype}"
-        raise UsageError(f"{at} is {what}, which safetensors has no type for: write a .pt file instead")
+        instead = ".pt" if is_tensor(item) or _torch_has(item.dtype) else ".npz"
+        raise UsageError(f"{at} is {what}, which safetensors has no type for: write a {instead} file instead")
     return known
+
+
+def _refuse_objects(at: str, array: Any) -> None:
+    """No format holds objects: only a pickle would."""
+    if array.dtype.hasobject:
+        raise UsageError(f"{at} is an array of {array.dtype}, which files of tensors hold only as a pickle: export a part of it")
+
+
+def _torch_has(dtype: Any) -> bool:
+    return dtype.kind in "biufc" and dtype.name not in ("float96", "float128", "complex192", "complex256")
 
 
 def _item_bytes(item: Any) -> int:
@@ -175,6 +188,7 @@ def _loadable(at: str, value: Any, torch: Any) -> Any:
     if is_array(value) or (type(value).__module__ == "numpy" and hasattr(value, "dtype")):
         import numpy
 
+        _refuse_objects(at, value)
         try:
             return torch.from_numpy(numpy.array(value))  # a NumPy scalar becomes a tensor of no dimension
         except TypeError as problem:
@@ -210,10 +224,17 @@ def _array(at: str, item: Any, numpy: Any) -> Any:
             what = f"of {dtype}" if _is_dense(item) else "that is not dense"
             hint = "a .safetensors or .pt file" if _is_dense(item) and dtype in _SAFE else "a .pt file"
             raise UsageError(f"{at} is a tensor {what}, which NumPy has no type for: write {hint} instead") from problem
-    plain = isinstance(item, (bool, int, float, complex, str, bytes, numpy.generic))
-    array = item if is_array(item) else numpy.asarray(item) if plain else None
+    if isinstance(item, bytes):
+        return numpy.frombuffer(item, numpy.uint8)  # its type for bytes drops the zeros at their end
+    if isinstance(item, str) and item.endswith("\0"):
+        raise UsageError(f"{at} is text that ends with a zero character, which NumPy drops: write a .pt file instead")
+    if is_array(item):
+        _refuse_objects(at, item)
+        return item
+    array = numpy.asarray(item) if isinstance(item, (bool, int, float, complex, str, numpy.generic)) else None
     if array is None or array.dtype.hasobject:
-        raise UsageError(f"{at} is of type {type(item).__name__}, which NumPy holds only as a pickle: export a part of it, or a .pt file")
+        hint = "write a .pt file instead" if isinstance(item, _PLAIN) else "export a part of it"
+        raise UsageError(f"{at} is of type {type(item).__name__}, which NumPy holds only as a pickle: {hint}")
     return array
 
 

@@ -53,10 +53,32 @@ def test_npz_holds_arrays_and_numbers_under_their_names() -> None:
     assert loaded["deep.er.0"].dtype == np.float32
     assert loaded["file"].tolist() == [0, 1, 2]
     assert np.load(written(".npz", np.arange(2), "w"), allow_pickle=False)["w"].tolist() == [0, 1]
-    with pytest.raises(UsageError, match="x is of type ndarray"):
-        written(".npz", {"x": np.array([object()])})
-    with pytest.raises(UsageError, match="x is of type object"):
-        written(".npz", {"x": object()})
+
+
+def test_npz_keeps_the_zeros_at_the_end_of_bytes() -> None:
+    """NumPy's own type for bytes, and that for text, drops them."""
+    state = {"key": b"abc\0\0", "none": b"", "scalar": np.bytes_(b"a\0")}
+    loaded = np.load(written(".npz", state), allow_pickle=False)
+    assert {name: (loaded[name].dtype, loaded[name].tobytes()) for name in loaded} == {
+        name: (np.dtype(np.uint8), bytes(value)) for name, value in state.items()
+    }
+    with pytest.raises(UsageError, match=r"x is text that ends with a zero character.*write a \.pt file instead"):
+        written(".npz", {"x": "abc\0"})
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_no_format_is_named_that_refuses_it_as_well(suffix: str) -> None:
+    with pytest.raises(UsageError, match="x is an array of object.*: export a part of it") as refused:
+        written(suffix, {"x": np.array([object()])})
+    assert not any(word in str(refused.value) for word in (".npz", ".pt", ".safetensors"))
+    if suffix == ".npz":
+        with pytest.raises(UsageError, match=r"x is of type NoneType.*\.pt"):
+            written(".npz", {"x": None})
+        with pytest.raises(UsageError, match="x is of type object.*: export a part of it$"):
+            written(".npz", {"x": object()})
+    else:
+        with pytest.raises(UsageError, match=r"x is of str\d+.*write a \.npz file"):
+            written(".safetensors", {"x": np.array(["a"])})
 
 
 def test_names_that_would_fall_together_are_refused() -> None:
@@ -113,6 +135,10 @@ class TestTorch:
         for odd in (object(), {"x": print}, {"x": np.array(["a"])}, {object(): 1}):
             with pytest.raises(UsageError, match="opt"):
                 written(".pt", odd, "opt")
+        with pytest.raises(UsageError, match=r"opt.x is an array of <U1.*write a \.npz file"):
+            written(".pt", {"x": np.array(["a"])}, "opt")
+        with pytest.raises(UsageError, match="opt.x is an array of object.*: export a part of it$"):
+            written(".pt", {"x": np.array([object()])}, "opt")
 
     def test_numpy_has_no_bfloat16(self) -> None:
         import torch
