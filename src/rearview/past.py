@@ -32,20 +32,21 @@ _SHOWN = 40
 """Names in the table of a `repr`."""
 
 
-def checkpoint(run: str = "last", *, at: str | None = None, process: str | None = None, **place: Any) -> State:
+def checkpoint(run: str = "last", *, at: str | None = None, process: str | int | None = None, **place: Any) -> State:
     """The state of a run at a place, in the store of this program if it records, else of the current folder."""
     store = getattr(session.active, "store", None) or layout.locate(Path.cwd())
     with Catalog(store, timeout_s=config.load(store.project)["query_timeout"]) as catalog:
         return find(catalog, run, paths.wishes_of(place, at), process=process)
 
 
-def find(catalog: Catalog, run_ref: str, wishes: Sequence[paths.Wish], *, process: str | None = None) -> State:
+def find(catalog: Catalog, run_ref: str, wishes: Sequence[paths.Wish], *, process: str | int | None = None) -> State:
     """The state of a run at a place; without one, at its newest whole checkpoint."""
     if not isinstance(run_ref, str):
         raise UsageError(f"rv.checkpoint takes a run as text first (an id, a name, `last`), not {type(run_ref).__name__}")
+    number = None if process is None else str(process)  # a rank may be given as the number it is
     run = catalog.run(run_ref).run
     damage: list[str] = []
-    listed = checkpoints.of_process(catalog.checkpoints(run, damage), process)
+    listed = checkpoints.of_process(catalog.checkpoints(run, damage), number)
     try:
         info = checkpoints.find(listed, run, wishes)
     except NoCheckpoint as problem:
@@ -55,12 +56,12 @@ def find(catalog: Catalog, run_ref: str, wishes: Sequence[paths.Wish], *, proces
     if lost := checkpoints.in_place_of(catalog.store, listed, info, wishes):
         said = damage or [f"checkpoint {lost[-1]} of run {run} cannot be read"]
         raise Damaged("; ".join([*said, f"another state is at {info.place}: ask for it by that name"]))
-    return State(catalog.store, info, _member(info, process), listed)
+    return State(catalog.store, info, _member(info, number), listed)
 
 
 def _member(info: CheckpointInfo, process: str | None) -> Manifest:
     """The part of one rank: the main one's unless told."""
-    wanted = MAIN_PROCESS if process is None else str(process)
+    wanted = MAIN_PROCESS if process is None else process
     found = next((one for one in info.members if one.process == wanted), None)
     if found is None and process is not None:
         known = ", ".join(one.process for one in info.members)

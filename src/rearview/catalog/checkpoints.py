@@ -313,6 +313,11 @@ def _none(infos: Sequence[CheckpointInfo], fitting: Sequence[CheckpointInfo], ru
     place = f" at {'/'.join(map(str, wishes))}" if wishes else ""
     if not infos:
         return f"run {run} has no checkpoints: `with rv.checkpointing(...)` around its loop takes them"
+    loops = {element: None for info in infos for element in info.path}
+    unknown = next((wish.loop for wish in wishes if not any(wish.means(element) for element in loops)), None)
+    if unknown is not None:
+        known = " and ".join(dict.fromkeys(element.loop for element in loops)) or "none"
+        return f"run {run} has no checkpoint in a loop called {unknown}: they are in {known}; `rearview checkpoints {run}` lists all"
     what = f"run {run} has no checkpoint{place}"
     if any(info.thinned is not None for info in fitting):
         why = next(info.thinned for info in fitting if info.thinned is not None)

@@ -143,6 +143,8 @@ def parse(text: str) -> list[Wish]:
 
 def wishes_of(place: Mapping[str, Any], at: str | None = None) -> list[Wish]:
     """The place of a call: `epoch=3, step=120` as keywords, or `at="epoch#3"` as text."""
+    if at is not None and not isinstance(at, str):
+        raise UsageError(f'at={at!r} is no place in a run: it is text, such as at="epoch=3"; or name the loop, epoch=3')
     wishes = parse(at) if at is not None else []
     for loop, value in place.items():
         if not isinstance(value, (bool, int, float, str)):

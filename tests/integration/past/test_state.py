@@ -120,6 +120,29 @@ def test_nothing_there_names_the_nearest(run: RunBuilder) -> None:
         past.checkpoint("first", at="epoch=1..2")
 
 
+def test_a_loop_that_no_checkpoint_is_in_is_named_with_those_that_are(run: RunBuilder) -> None:
+    places(run)
+    said = r"run \w+ has no checkpoint in a loop called {}: they are in epoch and step; `rearview checkpoints"
+    wrong: list[tuple[dict[str, Any], str]] = [({"nope": 3}, "nope"), ({"at": "bogus=="}, "bogus"), ({"at": "epoch=1/stap=2"}, "stap")]
+    for asked, loop in [*wrong, ({"at": "step[2]=9"}, r"step\[2\]")]:
+        with pytest.raises(NoCheckpoint, match=said.format(loop)) as problem:
+            past.checkpoint("first", **asked)
+        assert "nearest" not in str(problem.value)
+
+
+@pytest.mark.parametrize("at", [3, ["epoch=3"], 1.5])
+def test_a_place_that_is_no_text_is_refused(run: RunBuilder, at: Any) -> None:
+    places(run)
+    with pytest.raises(UsageError, match=r"at=.* is no place in a run: it is text, such as at=\"epoch=3\""):
+        past.checkpoint("first", at=at)
+
+
+def test_a_rank_may_be_a_number(run: RunBuilder) -> None:
+    for rank in range(2):
+        keep_state(run, 0, epoch(0), {("given", "rank"): rank}, process=str(rank), rank=rank, world=2)
+    assert past.checkpoint("first", process=1)["rank"] == 1
+
+
 def test_a_thinned_one_says_so_and_names_the_nearest_whole_one(run: RunBuilder) -> None:
     made = [keep_state(run, k, epoch(k), {("given", "at"): k}) for k in range(4)]
     manifests.put_mark(run.store, made[1].name, manifests.THINNED, when=1.0, why="keep = newest:1")
