@@ -312,7 +312,8 @@ def _answers(info: CheckpointInfo, wishes: Sequence[paths.Wish]) -> bool:
 def _none(infos: Sequence[CheckpointInfo], fitting: Sequence[CheckpointInfo], run: str, wishes: Sequence[paths.Wish]) -> str:
     place = f" at {'/'.join(map(str, wishes))}" if wishes else ""
     if not infos:
-        return f"run {run} has no checkpoints: `with rv.checkpointing(...)` around its loop takes them"
+        how = "`with rv.checkpointing(...)` around its loop takes them, where they are worth their cost"
+        return f"run {run} has no checkpoints: {how}; `rearview checkpoints {run}` says more"
     loops = {element: None for info in infos for element in info.path}
     unknown = next((wish.loop for wish in wishes if not any(wish.means(element) for element in loops)), None)
     if unknown is not None:

@@ -10,7 +10,7 @@ import math
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rearview.catalog import checkpoints
 from rearview.catalog.checkpoints import CheckpointInfo
@@ -46,6 +46,12 @@ class Retention:
     """Of what all checkpoints refer to, each byte once."""
     other_bytes: int = 0
     """Of everything else in the store."""
+    own: dict[str, Policy] = field(default_factory=dict)
+    """Runs that have checkpoints and were given a policy for themselves."""
+
+    def policy_of(self, run: str) -> Policy:
+        """What a run goes by: a budget is always that of the whole store."""
+        return replace(self.own[run], budget_bytes=self.policy.budget_bytes) if run in self.own else self.policy
 
     @property
     def dropped(self) -> list[tuple[CheckpointInfo, Verdict]]:
@@ -107,6 +113,8 @@ def judge(
         if not theirs:
             continue
         own = policy_of(store, run.run, rules, found.notes)
+        if own is not None:
+            found.own[run.run] = own
         began = run.tstamp.timestamp() if run.tstamp else 0.0
         facts[run.run] = RunFacts(began, run.status == "running", run.status == "finished", own)
         peak = (own or policy).peak

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rearview.cli import options
-from rearview.cli.shown import output, screen, tables, text
+from rearview.cli.shown import cadence, output, screen, tables, text
 from rearview.errors import EXIT_DIFFERENCES, EXIT_OK, NoCheckpoint
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def command(ctx: click.Context, run_ref: str | None, as_json: bool, color: str) 
         kept = judged(catalog, run)
     whys = kept.whys()
     if as_json:
-        output.write("rearview.checkpoints/1", run=run.run, keep=str(kept.policy), checkpoints=[as_facts(one, whys) for one in listed])
+        facts = [as_facts(one, whys) for one in listed]
+        output.write("rearview.checkpoints/1", run=run.run, keep=str(kept.policy_of(run.run)), checkpoints=facts)
     if none is not None:
         raise NoCheckpoint(none)
     if not as_json:
@@ -54,9 +55,10 @@ def command(ctx: click.Context, run_ref: str | None, as_json: bool, color: str) 
 def _none(catalog: Catalog, run: RunInfo) -> str:
     from rearview.store.runs import read_run
 
-    if (read_run(catalog.store, run.run).get("settings") or {}).get("checkpoints", True):
-        return f"run {run.run} has no checkpoints: `with rv.checkpointing(...)` around its loop takes them"
-    return f"run {run.run} has no checkpoints: they were off (REARVIEW_CHECKPOINTS, or `checkpoints` in [tool.rearview])"
+    if not (read_run(catalog.store, run.run).get("settings") or {}).get("checkpoints", True):
+        return f"run {run.run} has no checkpoints: they were off (REARVIEW_CHECKPOINTS, or `checkpoints` in [tool.rearview])"
+    figures = cadence.why_none(catalog.run_detail(run.run).cadence)
+    return f"run {run.run} has no checkpoints: {figures or '`with rv.checkpointing(...)` around its loop takes them'}"
 
 
 def rules_in_force(keep: str | None = None) -> Rules:

@@ -117,6 +117,25 @@ def test_a_run_without_checkpoints(project: Path, says: Says) -> None:
     assert "rv.checkpointing" in err
 
 
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"M": 0.5, "eps": 0.05}, "its cost: one would lose about 0.50s, and 8 executions of epoch took 2.00s, of which eps = 0.05 allows"),
+        ({"M": None, "eps": 0.05}, "worth its cost: 8 executions of epoch took 2.00s, of which eps = 0.05 allows"),
+        ({"M": None, "every": 10}, "none was due: every = 10 takes one after each 10 executions, and epoch was executed 8 times"),
+    ],
+)
+def test_a_run_that_took_none_says_why_and_how_to_have_some(project: Path, says: Says, facts: dict[str, Any], said: str) -> None:
+    process = StoreBuilder(project).run().process()
+    process.fact("cadence", block="epoch", **{"every": 0, "n": 8, "k": 0, "ran_s": 2.0, "lost_s": 0.0, **facts})
+    process.end()
+    code, out, err = says("checkpoints")
+    assert (code, out) == (3, "")
+    assert said in err
+    assert "REARVIEW_EVERY=1" in err
+    assert "with rv.checkpointing" not in err
+
+
 @pytest.mark.damages_store
 def test_damaged_checkpoints_are_named(project: Path, says: Says) -> None:
     run = train(StoreBuilder(project), "a")
@@ -222,6 +241,8 @@ def test_a_run_keeps_what_it_was_told(project: Path, says: Says) -> None:
     assert "'most of it'" in err
     assert [kept(says, name) for name in ("own", "peak", "plain")] == [["epoch=6"], ["epoch=1", "epoch=6"], ["epoch=2", "epoch=6"]]
     assert len(kept(says, "wrong")) == 6
+    told = {name: asked(says, "checkpoints", name)["keep"] for name in ("own", "peak", "wrong", "plain")}
+    assert told == {"own": "newest:1", "peak": "peak-and-end:min:acc", "wrong": "everything", "plain": "peak-and-end:max:acc"}
     says("gc", "--keep", "newest:2")
     assert kept(says, "wrong") == ["epoch=5", "epoch=6"], "a policy given to the command goes before the runs' own"
 

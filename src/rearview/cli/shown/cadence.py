@@ -1,4 +1,4 @@
-"""What the checkpoints of a run cost it, for `rearview show`: how many were taken, and the figures that decided how often.
+"""What the checkpoints of a run cost it: how many were taken, the figures that decided how often, and in words why there are none.
 
 M is what the run loses by one checkpoint, C what an execution of the block takes, n how often it was executed, k how many
 checkpoints were taken of it, c the time to restore over the time to materialise. Knows the catalog's words for them, no journals.
@@ -51,6 +51,22 @@ def _figures(cadence: Mapping[str, Mapping[str, Any]], view: Screen) -> list[str
         for block, facts in cadence.items()
     ]
     return tables.draw(columns, rows, view).lines
+
+
+def why_none(cadence: Mapping[str, Mapping[str, Any]]) -> str:
+    """Why a run that could take checkpoints took none, and how to have some; nothing if its figures do not say."""
+    if not cadence or any(facts.get("k") for facts in cadence.values()):
+        return ""
+    block, facts = max(cadence.items(), key=lambda item: _number(item[1].get("ran_s")) or 0.0)
+    n, every, eps, cost_s = _whole(facts.get("n")), facts.get("every"), _number(facts.get("eps")) or 0.0, _number(facts.get("M"))
+    if every:
+        why = f"none was due: every = {_whole(every)} takes one after each {_whole(every)} executions, and {block} was executed {n} times"
+    else:
+        ran_s = _number(facts.get("ran_s")) or 0.0
+        cost = f"one would lose about {text.duration(cost_s)}, and " if cost_s is not None else ""
+        allowed = f"of which eps = {eps:.3g} allows {text.duration(eps * ran_s)}"
+        why = f"none was worth its cost: {cost}{n} executions of {block} took {text.duration(ran_s)}, {allowed}"
+    return f"{why}; a longer run, a larger eps (REARVIEW_EPS) or every=1 (REARVIEW_EVERY=1: one after each) has some"
 
 
 def _number(value: object) -> float | None:
