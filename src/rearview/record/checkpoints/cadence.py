@@ -21,6 +21,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rearview.errors import UsageError
+
 EPS = 1 / 15
 RISK_S = 900.0
 C_UNKNOWN = 1.0
@@ -62,8 +64,15 @@ class Decision:
 
 
 def _seconds(value: float) -> float:
-    """A duration as measured; a clock that was set back, or no number at all, counts nothing."""
-    return value if 0.0 < value < math.inf else 0.0
+    """A duration as measured; a clock that was set back, or NaN, counts nothing: no training ends for it."""
+    try:
+        return value if 0.0 < value < math.inf else 0.0
+    except TypeError:
+        raise UsageError(f"a duration is a number of seconds: not {value!r}") from None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) or hasattr(value, "__float__")
 
 
 class AdaptivePeriod:
@@ -85,10 +94,10 @@ class AdaptivePeriod:
     __slots__ = ("_expected_s", "_last_s", "_restored_s", "_restores", "_told", "eps", "every", "k", "lost_s", "n", "ran_s")
 
     def __init__(self, eps: float = EPS, *, every: int = 0) -> None:
-        if not 0.0 <= eps < math.inf:
-            raise ValueError(f"eps is the part of the time that checkpoints may take, 0 or more: not {eps!r}")
-        if every < 0:
-            raise ValueError(f"every is a number of executions, 0 for the adaptive period: not {every!r}")
+        if not (_is_number(eps) and 0.0 <= eps < math.inf):
+            raise UsageError(f"eps is the part of the time that checkpoints may take, 0 or more: not {eps!r}")
+        if not (hasattr(every, "__index__") and every >= 0):
+            raise UsageError(f"every is a whole number of executions, 0 for the adaptive period: not {every!r}")
         self.eps = float(eps)
         self.every = int(every)
         self.n = 0
@@ -109,8 +118,8 @@ class AdaptivePeriod:
 
     def ran(self, seconds: float) -> None:
         """The block was executed once more."""
-        self.n += 1
         self.ran_s += _seconds(seconds)
+        self.n += 1
 
     def took(self, lost_s: float) -> None:
         """A checkpoint was taken; the run lost so much by it: the stall, and the cores taken by work in the background."""
@@ -128,12 +137,16 @@ class AdaptivePeriod:
 
     def restored(self, seconds: float) -> None:
         """A checkpoint of this block was put back."""
-        self._restores += 1
         self._restored_s += _seconds(seconds)
+        self._restores += 1
 
     def expect(self, bytes_: int, copy_speed: float) -> None:
         """The next checkpoint copies so many bytes, at so many bytes a second: the first M, and later the least it can be."""
-        self._expected_s = bytes_ / copy_speed if copy_speed > 0 else None
+        try:
+            self._expected_s = bytes_ / copy_speed if copy_speed > 0 else None
+        except TypeError:
+            given = f"{bytes_!r} and {copy_speed!r}"
+            raise UsageError(f"expect takes a number of bytes and how many are copied in a second: not {given}") from None
 
     # -- what they come to -----------------------------------------------------------------------------------------------
 

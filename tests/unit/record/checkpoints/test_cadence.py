@@ -5,9 +5,11 @@ from __future__ import annotations
 import doctest
 import json
 import math
+from typing import Any
 
 import pytest
 
+from rearview.errors import UsageError
 from rearview.record.checkpoints import cadence
 from rearview.record.checkpoints.cadence import AdaptivePeriod
 
@@ -147,10 +149,42 @@ def test_off_is_off() -> None:
     assert period.due().reason == "checkpoints are off"
 
 
-@pytest.mark.parametrize("wrong", [{"eps": -0.1}, {"eps": math.nan}, {"eps": math.inf}, {"every": -1}])
-def test_settings_that_mean_nothing_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        AdaptivePeriod(**wrong)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "wrong",
+    [{"eps": -0.1}, {"eps": math.nan}, {"eps": math.inf}, {"eps": "x"}, {"eps": None}, {"every": -1}, {"every": 1.5}, {"every": "2"}],
+)
+def test_settings_that_mean_nothing_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"{next(iter(wrong))} is .*: not ") as refused:
+        AdaptivePeriod(**wrong)
+    assert isinstance(refused.value, ValueError)
+
+
+@pytest.mark.parametrize("wrong", ["a", None, [1.0]])
+@pytest.mark.parametrize("name", ["ran", "took", "costs_more", "restored"])
+def test_durations_that_are_no_numbers_are_refused_and_count_nothing(name: str, wrong: Any) -> None:
+    period = AdaptivePeriod()
+    period.ran(1.0)
+    period.took(0.5)
+    before = period.to_plain()
+    with pytest.raises(UsageError, match="a duration is a number of seconds: not "):
+        getattr(period, name)(wrong)
+    assert period.to_plain() == before
+
+
+@pytest.mark.parametrize("wrong", [("x", 1.0), (1, "fast"), (None, 1.0)])
+def test_an_expectation_that_is_none_is_refused(wrong: tuple[Any, Any]) -> None:
+    period = AdaptivePeriod()
+    with pytest.raises(UsageError, match="expect takes a number of bytes and how many are copied in a second"):
+        period.expect(*wrong)
+    assert period.M is None
+
+
+def test_numbers_of_other_types_are_numbers() -> None:
+    np = pytest.importorskip("numpy")
+    period = AdaptivePeriod(np.float32(0.5), every=np.int64(2))
+    period.ran(np.float32(1.5))
+    period.took(0)
+    assert (period.eps, period.every, period.ran_s, period.k) == (0.5, 2, 1.5, 1)
 
 
 def test_inside_a_long_block_work_at_risk_decides_and_eps_wins() -> None:
