@@ -236,3 +236,19 @@ print("end", history, trainer.losses)
     assert "after step=" in done.stderr, "it began inside the loop"
     assert "partial" not in done.stderr
     assert done.stdout.splitlines()[-1] == whole.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("what", "is_run"), [("a block that keeps what it found", False), ("a comprehension", True)])
+def test_a_replay_runs_a_nested_loop_only_if_what_it_gives_is_in_no_state(what: str, is_run: bool, project: Path, cli: RunsProgram) -> None:
+    written(project, what)
+    cli("run", "train.py", env={"REARVIEW_EVERY": "1"}, check=True)
+    source = (project / "train.py").read_text()
+    (project / "train.py").write_text(source.replace("history.append(", 'rv.log("seen", weight[0])\n        history.append(', 1))
+    plan = cli("replay", "seen", "--dry-run", check=True)
+    told = " ".join((plan.stdout + plan.stderr).split())
+    assert ("is in no state, so the loop is run" in told) == is_run
+    done = cli("replay", "seen", "--yes", check=True)
+    assert "identical" in done.stdout + done.stderr
+    rows = cli("sql", "SELECT value, verdict FROM logs WHERE value_name = 'seen'", "--csv", check=True).stdout.splitlines()[1:]
+    assert len(rows) == 4
+    assert all(row.endswith(",identical") for row in rows), rows

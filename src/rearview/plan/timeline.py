@@ -50,7 +50,7 @@ class Boundary:
     at_work: tuple[str, ...] = ()
     """What the iteration had started beside the nested loop, to feed it: where that loop is not run, it would wait for ever."""
     held: tuple[str, ...] = ()
-    """What the program was in the middle of there that no state has: of an expression, of a `with` block, of an earlier loop."""
+    """What had gathered the items of the nested loop, and is in no state: without that loop it has gathered nothing."""
     step: int = -1
     """Of one inside a nested loop: the iteration of that which had ended."""
     ran_s: float = 0.0

@@ -24,7 +24,7 @@ def why_from_before(plan: Plan, timeline: History) -> list[str]:
     held = sorted({name for one in halfway if one.place in run for name in one.held})
     said = []
     if held:
-        said.append(f"the program is in the middle of {', '.join(held)} where a nested loop ends, and no state has that: the loop is run")
+        said.append(f"{', '.join(held)}: what that gathers of a nested loop is in no state, so the loop is run")
     if at_work:
         said.append(f"{', '.join(at_work)} works beside a nested loop and waits for it: that loop is run")
     if pending:

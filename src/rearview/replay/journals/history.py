@@ -12,7 +12,7 @@ from rearview.errors import Damaged
 from rearview.model import MAIN_PROCESS, RunId
 from rearview.plan.timeline import BLOCK, INSIDE, ITERATION, OTHER, Boundary, History, MainBlock
 from rearview.record.checkpoints.at_work import AT_WORK
-from rearview.record.checkpoints.on_the_way import HELD
+from rearview.record.checkpoints.on_the_way import GATHERING, HELD
 from rearview.replay.journals import drawn
 from rearview.replay.journals.told import Key, Main, Told, journals, key_of
 from rearview.state.take.histories import PENDING
@@ -137,7 +137,8 @@ def _boundaries(
     pending = _pending(group)
     # A pass lets go of the history it goes through: what still has it at the end of the iteration was not gone through.
     at_work = tuple(str(row[0]) for row in first.missing if row[2] == AT_WORK)
-    held = tuple(str(row[0]) for row in first.missing if row[2] in HELD)
+    # What else was held on the way is there: a replay runs the bodies of outer iterations, and only puts the end of the nested loop back.
+    held = tuple(str(row[0]) for row in first.missing if row[2] == GATHERING)
     halfway = bool(unplaced or at_work or held) or (group.part == BLOCK and not set(pending).issubset(left or ()))
     return [
         Boundary(
