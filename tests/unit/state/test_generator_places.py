@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import random
 import sys
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
@@ -167,6 +168,39 @@ def test_what_is_sent_to_a_generator_is_not_needed_where_one_step_leads_there() 
     back: Any = restore.plan(captured.tree, {key: sums()}, Bytes(captured), adapters=[putting]).apply()[key]
     assert back.send(4.0) == 9.0
     assert taking.inexact == putting.inexact == []
+
+
+def drifting(draw: random.Random, first: float) -> Generator[float, float | None, None]:
+    total = 0.0
+    for _ in itertools.count() if first == int(first) else itertools.count(first):
+        total += draw.random()
+        got = yield total
+        if got:
+            total += got
+
+
+@pytest.mark.parametrize("first", [0, 0.5])
+def test_what_is_sent_to_a_generator_that_counts(first: float) -> None:
+    """It runs over a count, which can only be moved forward: as far as it had come, without running the body."""
+
+    def program() -> dict[tuple[str, ...], Any]:
+        draw = random.Random(5)
+        return {("global", "m", "draw"): draw, ("global", "m", "g"): drifting(draw, first)}
+
+    live = program()
+    walk = live["global", "m", "g"]
+    next(walk), walk.send(3.0), next(walk), walk.send(2.0)
+    taking, putting = Iterators(), Iterators()
+    captured = capture(live, adapters=[taking])
+    kept, state = Bytes(captured), trees.decode(trees.encode(captured.tree))
+    expected = [next(walk), walk.send(1.0), next(walk)]
+    back: Any = restore.plan(state, program(), kept, adapters=[putting]).apply()["global", "m", "g"]
+    if taking.inexact:
+        assert first == 0.5
+        assert "came there by what was sent to it" in taking.inexact[0]
+    else:
+        assert [next(back), back.send(1.0), next(back)] == expected
+        assert putting.inexact == []
 
 
 def test_a_generator_that_came_there_by_what_was_sent_to_it_is_named() -> None:

@@ -62,7 +62,7 @@ def describe(generator: Generator) -> Shape | None:
         "open": found.open,
         "inner": inner,
         "untold": untold,
-        "sent": sent.is_behind(frame.f_code, frame.f_lasti),
+        "sent": sent.is_behind(frame.f_code, frame.f_lasti) or (sent.takes_values(frame.f_code) and not all(map(_is_set, inner))),
     }
     shape["inexact"] = [sentence for part in inner if part is not None for sentence in part.get("inexact", ())]
     return shape
@@ -79,6 +79,11 @@ def untold(shape: Shape) -> list[str]:
     if shape.get("sent"):
         here.append(f"the generator {shape['code']} came there by what was sent to it, which nobody knows")
     return [*here, *(sentence for part in shape["inner"] if part is not None for sentence in untold(part))]
+
+
+def _is_set(part: Shape | None) -> bool:
+    """Whether an iterator inside is put where it was, so that the body is not gone through again."""
+    return part is not None and part["kind"] in IN_PLACE and all(type(number) is int for number in part.get("args", ()))
 
 
 def _is_fresh(generator: Generator) -> bool:

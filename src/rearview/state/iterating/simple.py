@@ -30,6 +30,8 @@ _COUNTED = frozenset(
 """Types that tell only how many items are left."""
 RANGES = ("range_iterator", "longrange_iterator")
 _CALLING = "callable_iterator"
+_MOST_AHEAD = 10_000_000
+"""A count is moved so far number by number: a third of a second."""
 
 
 def describe(iterator: Any) -> Shape | None:
@@ -68,8 +70,12 @@ def _called(args: tuple[Any, ...]) -> Shape | None:
 def restore(live: Any, shape: Shape, said: list[str]) -> Any:
     """Bring a live iterator there; the iterator to go on with. What could not be done is said."""
     kind, name = shape["kind"], type(live).__name__
-    if kind in ("count", "ended"):
-        return itertools.count(*shape["args"]) if kind == "count" else iter(())
+    if kind == "count":
+        ahead = _counts_ahead(live, shape)
+        skip(live, ahead or 0)
+        return live if ahead is not None else itertools.count(*shape["args"])
+    if kind == "ended":
+        return iter(())
     if kind == "called" and name == _CALLING:
         return live
     if kind == "repeat" and type(live) is itertools.repeat:
@@ -118,8 +124,19 @@ def _ahead(live: Any, rest: range) -> int | None:
     return None if ahead < 0 or odd or (whole.stop != rest.stop and len(whole) != ahead + len(rest)) else ahead
 
 
+def _counts_ahead(live: Any, shape: Shape) -> int | None:
+    """How many numbers a count has to give until it is there; None if it does not come there, or not soon."""
+    now, then = (*_count_args(live), 1)[:2] if type(live) is itertools.count else (None, None), (*shape["args"], 1)[:2]
+    if not all(type(number) is int for number in (*now, *then)) or now[1] != then[1] or not then[1]:
+        return None
+    ahead, odd = divmod(then[0] - now[0], then[1])
+    return ahead if not odd and 0 <= ahead <= _MOST_AHEAD else None
+
+
 def stays(live: Any, shape: Shape) -> bool:
     """Whether a live iterator can be put there in place, as far as that depends on what it runs over."""
+    if shape["kind"] == "count":
+        return _counts_ahead(live, shape) is not None
     return shape["kind"] != "range" or (type(live).__name__ in RANGES and _ahead(live, range(*shape["rest"])) is not None)
 
 

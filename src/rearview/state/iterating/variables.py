@@ -19,7 +19,7 @@ from rearview.state.loading import plain
 from rearview.state.loading.holdings import SCALARS, Place, Values, change_in_place, copied
 from rearview.state.loading.holdings import write as write_place
 
-IN_PLACE = frozenset(("loader", "index", "range", "left", "generator", "called"))
+IN_PLACE = frozenset(("loader", "index", "range", "count", "left", "generator", "called"))
 """Kinds of iterators that are put back in place: whoever holds one goes on with it."""
 
 MOST_BYTES = 1 << 18
