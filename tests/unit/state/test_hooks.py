@@ -207,6 +207,41 @@ def test_a_class_is_given_only_to_what_had_another_one() -> None:
     assert _out(other[0]) == want and calls == []
 
 
+class Wrapped(torch.nn.Module):
+    """As adapters do it."""
+
+    def __init__(self, base: Any) -> None:
+        super().__init__()
+        self.base = base
+
+    def forward(self, data: Any) -> Any:
+        return self.base(data) + 1.0
+
+
+def test_a_module_that_is_put_into_another_in_the_loop_keeps_its_hooks() -> None:
+    def program() -> Any:
+        net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+        net[1].register_forward_hook(_twice)
+        return net
+
+    def taken(net: Any, wrapped: bool) -> Kept:
+        hooks = _began()
+        _taken(hooks, net=net)
+        if wrapped:
+            net[1] = Wrapped(net[1])
+        return _taken(hooks, net=net, alias=net[1])
+
+    net, other = program(), program()
+    kept = taken(net, wrapped=True)
+    want = net(torch.ones(1, 2)).tolist()
+    _put(kept, net=other, alias=None)
+    assert type(other[1]) is Wrapped
+    assert other(torch.ones(1, 2)).tolist() == want
+    assert len(other[1].base._forward_hooks) == 1
+    plain = taken(program(), wrapped=False)
+    assert KEY not in plain.tree.roots, "none of them was moved"
+
+
 def test_a_class_that_an_object_cannot_get_is_made_anew_with_its_hooks() -> None:
     class Slotted(torch.nn.Linear):
         __slots__ = ("more",)

@@ -1,5 +1,6 @@
 """Hooks of modules, optimizers and tensors. The code before the loop registers its own again, so a state leaves them alone;
-of what loops changed, it has all hooks. So it has of what got another class in a loop, which says that it is the object that it was.
+of what loops changed, it has all hooks. So it has of what got another class in a loop, which says that it is the object that it was, and
+of what was put into another module.
 
 Torch numbers all hooks of a process, which tells when one was registered. Handles hold these numbers and the dicts they are in.
 """
@@ -9,11 +10,12 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from rearview.state.take.attributes import own_dict
 from rearview.state.take.walk import Walk, identity
-from rearview.state.tree import BESIDE
+from rearview.state.tree import BESIDE, NONE
 
 KEY = (BESIDE[1], "hooks")
 """The next number, and what has other hooks or another class than the code before the loops gave it: each with its hooks, by attribute,
@@ -65,12 +67,48 @@ def _next_number() -> int:
     return 0 if handles is None else int(handles.RemovableHandle.next_id)
 
 
+def _holder(walk: Walk, number: int) -> int:
+    """The node of the object that holds something."""
+    return next((above for above in walk.places.above(number) if walk.nodes[above][0] == "obj"), NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """An object as the code before the loops left it."""
+
+    value: weakref.ref[Any]
+    kind: type
+    numbers: dict[str, frozenset[int]]
+    """Of its hooks, by attribute."""
+    holder: weakref.ref[Any] | None
+    """The module that it was in."""
+
+    @staticmethod
+    def of(value: Any, holder: Any) -> _Before:
+        numbers = {name: frozenset(hooks) for name, hooks in _of(value)}
+        return _Before(weakref.ref(value), type(value), numbers, None if holder is None else weakref.ref(holder))
+
+    def lacks(self, value: Any) -> bool:
+        """Whether a hook was removed."""
+        return any(not _has(value, name, numbers) for name, numbers in self.numbers.items())
+
+    def is_moved(self, value: Any, walk: Walk) -> bool:
+        """Whether a module with hooks is in another one now: what stands in its old place after the code before is not put there."""
+        if not self.numbers or self.holder is None or _is_tensor(value):  # optimizers hold tensors too
+            return False
+        number = walk.memo.get(identity(value))
+        if number is None:
+            return False
+        holder, now = self.holder(), _holder(walk, number)
+        return now != NONE and (holder is None or walk.memo.get(identity(holder)) != now)
+
+
 class Hooks:
     """Which hooks there were before the loops, which numbers belong to loops, and what they changed."""
 
     def __init__(self) -> None:
         self._loops: list[tuple[int, int]] = []
-        self._before: list[tuple[weakref.ref[Any], type, dict[str, frozenset[int]]]] | None = None
+        self._before: list[_Before] | None = None
         self._changed: dict[int, tuple[weakref.ref[Any], bool]] = {}
         """By id; with whether it got another class."""
 
@@ -94,16 +132,17 @@ class Hooks:
         """Everything was walked: keep what there is, the first time; take what loops have changed."""
         there = [value for _, value in walk.hooked or ()]
         if self._before is None:
-            self._before = [(weakref.ref(value), type(value), {name: frozenset(hooks) for name, hooks in _of(value)}) for value in there]
+            met = dict(walk.hooked or ())
+            self._before = [_Before.of(value, met.get(_holder(walk, number))) for number, value in walk.hooked or ()]
         for value in there:
             if any(first <= number < last for _, hooks in _of(value) for number in list(hooks) for first, last in self._loops):
                 self._note_changed(value)
-        for ref, kind, before in self._before:
-            value = ref()
+        for before in self._before:
+            value = before.value()
             if value is None:
                 continue
-            if type(value) is not kind or any(not _has(value, name, numbers) for name, numbers in before.items()):
-                self._note_changed(value, type(value) is not kind)
+            if type(value) is not before.kind or before.lacks(value) or before.is_moved(value, walk):
+                self._note_changed(value, type(value) is not before.kind)
         owners = [(value, other) for ref, other in self._changed.values() if (value := ref()) is not None and identity(value) in walk.memo]
         if owners:
             walk.root(KEY, [_next_number(), [[value, _all(value), other] for value, other in owners]])
