@@ -16,6 +16,7 @@ import pytest
 
 from rearview.state.capture import capture
 from rearview.state.restore import plan
+from rearview.state.take.functions import told_by
 from rearview.testing.states import Kept, digests, roots
 from tests.unit.state.round_trip import put, taken
 
@@ -100,5 +101,5 @@ def test_a_closed_text_over_a_compressed_file(tmp_path: pathlib.Path, library: A
         for live in ({}, {"held": other}, {"held": file}):
             back = put(kept, **live)["held"]
             assert type(back) is io.TextIOWrapper and back.closed
-            assert getattr(back, "name", None) == getattr(file, "name", None)
+            assert told_by(back, "name") == told_by(file, "name")
     assert path.read_bytes() == content

@@ -16,6 +16,7 @@ import functools
 import inspect
 import itertools
 import linecache
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from types import CodeType, FrameType
@@ -203,8 +204,9 @@ def _position(code: CodeType, at: int) -> Position | None:
 
 
 def _tree(file: str) -> ast.Module | None:
+    """What was imported: the file may have been edited since."""
     try:
-        return ast.parse("".join(linecache.getlines(file)))
+        return ast.parse(firsts.sources.get(os.path.abspath(file)) or "".join(linecache.getlines(file)))
     except (SyntaxError, ValueError, RecursionError):
         return None
 

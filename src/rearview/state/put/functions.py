@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs, identical, sequence
 from rearview.state.put.objects import adopt, fill_attributes, match_attributes
+from rearview.state.take.functions import told_by
 from rearview.state.tree import NONE, NOTHING
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ class File(Kind):
             return None
         if payload[3] != NONE:
             return () if _is_named(live, plan.plain(payload[1])) or not live.closed else None
-        same = _is_named(live, plan.plain(payload[1])) and live.closed and getattr(live, "mode", "") == plan.plain(payload[2])
+        same = _is_named(live, plan.plain(payload[1])) and live.closed and told_by(live, "mode") == plan.plain(payload[2])
         return () if same else None
 
     def check(self, plan: Plan, number: int, payload: Any, live: Any) -> str | None:
@@ -238,7 +239,7 @@ class File(Kind):
 
 
 def _is_named(file: Any, name: str) -> bool:
-    return bool(getattr(file, "name", None) == name)
+    return told_by(file, "name") == name
 
 
 def _closed(kind: type, name: str, mode: str) -> Any:

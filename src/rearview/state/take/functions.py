@@ -165,10 +165,18 @@ def take_random(walk: Walk, value: random.Random) -> Node:
     return ("random", (walk.slot(type(value)), *walk.slots((version, packed, gauss)), *attributes(walk, value)))
 
 
+def told_by(file: Any, name: str) -> str:
+    """What a closed file says of itself; nothing, if it no longer does: one that compresses is asked in vain from Python 3.13 on."""
+    try:
+        return str(getattr(file, name, ""))
+    except ValueError:
+        return ""
+
+
 def take_file(walk: Walk, value: Any) -> Node:
     """An open file: what it is and where it stands. The file itself is not kept here."""
     if value.closed:
-        return ("file", (walk.slot(type(value)), *walk.slots((str(getattr(value, "name", "")), str(getattr(value, "mode", "")), None))))
+        return ("file", (walk.slot(type(value)), *walk.slots((told_by(value, "name"), told_by(value, "mode"), None))))
     name, mode = getattr(value, "name", None), getattr(value, "mode", None)
     if not isinstance(name, str) or name.startswith("<") or not isinstance(mode, str) or not value.seekable():
         raise Uncapturable("an open file that has no place to return to")
