@@ -8,7 +8,8 @@ from rearview.state.capture import Captured
 from rearview.store.packs.hashing import held_digest
 
 COMPARED_WHOLE = 64 << 20
-"""So much is compared byte by byte with the first part of a checkpoint, whoever has it: a few milliseconds."""
+"""So much of large buffers is compared byte by byte with the first part of a checkpoint: a few milliseconds. All of a GB would take as long
+as the copy."""
 _SAMPLED = 1 << 20
 """Smaller buffers are compared byte by byte whatever there is: that takes no longer than a sample of them."""
 
@@ -17,9 +18,9 @@ def as_in_first(first: Job, captured: Captured) -> dict[int, int]:
     """Which buffers are what they were a moment ago, at the end of the nested block, and their numbers there: torch counted no write, and
     the copy agrees.
 
-    They are compared byte by byte (small ones by hash), for there are writes that torch does not count (`p.data`). Where that would be
-    much, what optimizers remember is compared by a sample from each page: they write all of it at once, and nobody else does. What nobody
-    counts is looked at anew.
+    They are compared byte by byte (small ones by hash), for there are writes that torch does not count (`p.data`); large ones up to a
+    bound, what optimizers remember last: they write all of it at once, and nobody else does. The others by a sample from each page. What
+    nobody counts is looked at anew.
     """
     numbers = {buffer.key: k for k, buffer in enumerate(first.captured.buffers)}
     found: dict[int, int] = {}
@@ -56,7 +57,11 @@ def _others(
     """Which of these buffers hold something else than their copies."""
     sampled: set[int] = set()
     if sum(size for _, (_, _, size) in large) > COMPARED_WHOLE:
-        sampled = captured.remembered_by_optimizers(k for k, _ in large)
+        theirs, left = captured.remembered_by_optimizers(k for k, _ in large), COMPARED_WHOLE
+        for k, (_, _, size) in sorted(large, key=lambda one: (one[0] in theirs, one[1][2])):
+            left -= size
+            if left < 0:
+                sampled.add(k)
     whole = [one for one in large if one[0] not in sampled]
     return [
         *(small[place][0] for place in staging.unequal([piece for _, piece in small])),
