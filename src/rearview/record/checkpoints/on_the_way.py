@@ -46,8 +46,6 @@ _KNOWN = frozenset(
 )
 """Whose `with` blocks keep nothing of the program's state; but for those that put random streams back."""
 _STREAMS = ("fork_rng",)
-_FOR, _NEXT, _DELEGATED, _CALLED = range(4)
-"""Who asks a loop for its next item: a statement, `next`, `yield from`, or a function of C that gathers what it gets."""
 _ASKING = ("next", "anext", "send", "__next__", "__anext__", "")
 _MOST_FRAMES = 200
 
@@ -61,7 +59,8 @@ class Way:
     def __init__(self, driver: FrameType) -> None:
         with firsts.unseen():  # the program did not open its source
             self._main = _at(_users(driver) or driver)
-            self.gathered = [[name, kind, GATHERED] for name, kind in _gathering(driver, None)]
+            gathering = list(_gathering(driver, None))
+        self.gathered = [[name, kind, GATHERED] for name, kind in gathering]
         """What gathers the items of the main loop itself, or of a generator that it is in."""
         self._earlier: list[tuple[str, list[Frame], tuple[int, ...]]] = []
         """Nested loops that began in this iteration: their names, the frames that led to them, the arguments of the innermost."""
@@ -159,7 +158,7 @@ def _gathering(driver: FrameType, main: Frame | None, at: int | None = None) -> 
         found = _found(frame, frame.f_lasti if at is None or frame is not driver else at, main)
         if found is not None and found.gathers and (asked or main is not None):
             yield found.gathers, "comprehension"
-        elif found is not None and asked and _asks(frame, found) == _CALLED:
+        elif found is not None and asked and _is_asked_by_call(frame, found):
             yield f"{found.called}(...)", "call"
         if main is not None and id(frame) == main[0]:
             return
@@ -167,13 +166,12 @@ def _gathering(driver: FrameType, main: Frame | None, at: int | None = None) -> 
         frame = frame.f_back
 
 
-def _asks(frame: FrameType, found: Midway) -> int:
+def _is_asked_by_call(frame: FrameType, found: Midway) -> bool:
+    """Whether a function of C asks for the items, and gathers what it gets: neither a statement, nor `next`, nor `yield from`."""
     name = dis.opname[frame.f_code.co_code[frame.f_lasti]] if frame.f_lasti >= 0 else ""
-    if name == "SEND":
-        return _DELEGATED
     if name.startswith(("CALL", "PRECALL")):
-        return _NEXT if found.called in _ASKING else _CALLED
-    return _CALLED if name.startswith(("LIST_EXTEND", "SET_UPDATE", "CONTAINS_OP")) else _FOR
+        return found.called not in _ASKING
+    return name.startswith(("LIST_EXTEND", "SET_UPDATE", "CONTAINS_OP"))
 
 
 # -- what a frame is in the middle of --------------------------------------------------------------------------------------
