@@ -13,16 +13,9 @@ from rearview import past
 from rearview.errors import Damaged, NoCheckpoint, NotFound, RestoreRefused, UsageError
 from rearview.store import manifests
 from rearview.testing.checkpoints import epoch, keep, keep_state
-from rearview.testing.stores import RunBuilder, StoreBuilder
+from rearview.testing.stores import RunBuilder
 
 np = pytest.importorskip("numpy")
-
-
-@pytest.fixture
-def run(project: Path) -> RunBuilder:
-    built = StoreBuilder(project).run(name="first")
-    built.process().end()
-    return built
 
 
 class Counter:

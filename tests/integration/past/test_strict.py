@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,16 +11,9 @@ import pytest
 from rearview import past
 from rearview.errors import RestoreRefused
 from rearview.testing.checkpoints import epoch, keep_state
-from rearview.testing.stores import RunBuilder, StoreBuilder
+from rearview.testing.stores import RunBuilder
 
 np = pytest.importorskip("numpy")
-
-
-@pytest.fixture
-def run(project: Path) -> RunBuilder:
-    built = StoreBuilder(project).run(name="first")
-    built.process().end()
-    return built
 
 
 def recorded(run: RunBuilder, **given: object) -> past.State:
