@@ -22,6 +22,7 @@ from rearview.record.checkpoints.materialize import Materializer, is_of_memory, 
 from rearview.record.checkpoints.scope import Roots, Scope
 from rearview.record.checkpoints.thinning import Thinning
 from rearview.record.checkpoints.timing import Timing
+from rearview.record.checkpoints.uncounted import Uncounted
 from rearview.record.files import own
 from rearview.record.files.outputs import Outputs
 from rearview.record.loops import Node
@@ -54,7 +55,7 @@ class Keeping:
         self.recorder = recorder
         self.settings = recorder.settings
         self.periods: dict[str, AdaptivePeriod] = {}
-        self.materializer = Materializer(recorder.store, self._over)
+        self.materializer = Materializer(recorder.store, self._over, Uncounted(recorder.project).is_there)
         self._thinning = Thinning(recorder)
         self._reserve = Reserve(recorder.store)
         recorder.journal.make_room = self._reserve.give_back

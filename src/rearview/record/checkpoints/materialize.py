@@ -49,12 +49,14 @@ class _Void(Exception):
 class Materializer:
     """Writes the checkpoints of one run in this process."""
 
-    def __init__(self, store: Store, finished: Callable[[Job], None]) -> None:
+    def __init__(self, store: Store, finished: Callable[[Job], None], uncounted: Callable[[], bool]) -> None:
         self.store = store
         self.known = Known(store)
         self.changes = Changes()
         self._finished = finished
         """Told about every job when it is over, on the thread."""
+        self._uncounted = uncounted
+        """Whether the program writes to tensors past torch's count."""
         self._arenas = (Arena(), Arena())
         self._jobs: queue.SimpleQueue[Job | Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -115,7 +117,7 @@ class Materializer:
         """Which buffers are to be copied; for the others what they are expected to be."""
         buffers = job.captured.buffers
         job.staged.update((k, buffer.memory()) for k, buffer in enumerate(buffers) if buffer.private)
-        job.same_as.update(as_in_first(job.first, job.captured) if job.first is not None else {})
+        job.same_as.update(as_in_first(job.first, job.captured, self._uncounted) if job.first is not None else {})
         copies = []
         for k, buffer in enumerate(buffers):
             if k in job.staged or k in job.same_as:

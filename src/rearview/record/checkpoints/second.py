@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rearview.record.checkpoints import staging
 from rearview.record.checkpoints.jobs import Job
 from rearview.state.capture import Captured
@@ -14,13 +16,14 @@ _SAMPLED = 1 << 20
 """Smaller buffers are compared byte by byte whatever there is: that takes no longer than a sample of them."""
 
 
-def as_in_first(first: Job, captured: Captured) -> dict[int, int]:
+def as_in_first(first: Job, captured: Captured, uncounted: Callable[[], bool]) -> dict[int, int]:
     """Which buffers are what they were a moment ago, at the end of the nested block, and their numbers there: torch counted no write, and
     the copy agrees.
 
-    They are compared byte by byte (small ones by hash), for there are writes that torch does not count (`p.data`); large ones up to a
-    bound, what optimizers remember last: they write all of it at once, and nobody else does. The others by a sample from each page. What
-    nobody counts is looked at anew.
+    They are compared byte by byte (small ones by hash), for there are writes that torch does not count (`p.data`). Where there is more
+    of large ones than can be looked at in a few milliseconds, and the program's source has no such write (`uncounted`), some are compared
+    by a sample from each page, what optimizers remember first: they write all of it at once, and so does what libraries do in this way.
+    What nobody counts is looked at anew.
     """
     numbers = {buffer.key: k for k, buffer in enumerate(first.captured.buffers)}
     found: dict[int, int] = {}
@@ -46,17 +49,18 @@ def as_in_first(first: Job, captured: Captured) -> dict[int, int]:
             (small if size < _SAMPLED else large).append((k, (buffer.address, address, size)))
         elif at not in first.staged and (at in first.expected or at in first.same_as):  # what is staged without a copy is itself
             found[k] = at
-    for k in _others(small, large, first, captured, found):
+    for k in _others(small, large, first, captured, found, uncounted):
         del found[k]
     return found
 
 
 def _others(
-    small: list[tuple[int, staging.Piece]], large: list[tuple[int, staging.Piece]], first: Job, captured: Captured, found: dict[int, int]
+    small: list[tuple[int, staging.Piece]], large: list[tuple[int, staging.Piece]], first: Job, captured: Captured, found: dict[int, int],
+    uncounted: Callable[[], bool],
 ) -> list[int]:  # fmt: skip
     """Which of these buffers hold something else than their copies."""
     sampled: set[int] = set()
-    if sum(size for _, (_, _, size) in large) > COMPARED_WHOLE:
+    if sum(size for _, (_, _, size) in large) > COMPARED_WHOLE and not uncounted():
         theirs, left = captured.remembered_by_optimizers(k for k, _ in large), COMPARED_WHOLE
         for k, (_, _, size) in sorted(large, key=lambda one: (one[0] in theirs, one[1][2])):
             left -= size

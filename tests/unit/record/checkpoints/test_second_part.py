@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import rearview as rv
 from rearview.errors import NoCheckpoint
 from rearview.record.checkpoints import materialize, second, staging
 from rearview.record.checkpoints.jobs import Job
+from rearview.state import scope
 from rearview.store import layout, manifests
 
 torch = pytest.importorskip("torch")
@@ -86,6 +88,26 @@ def test_a_write_that_torch_does_not_count(write: str, by: str, recording: Path,
     for epoch in range(3):
         state = rv.checkpoint(run.id, epoch=epoch)
         assert (state.boundary, float(state["weights"][17])) == ("iteration", 100.0 + epoch)
+
+
+def test_a_write_that_torch_does_not_count_among_more_than_is_compared(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source of the program, this file, has such writes: nothing is left to samples."""
+    monkeypatch.setattr(second, "COMPARED_WHOLE", 0)
+    monkeypatch.setattr(scope, "project_modules", lambda _: iter([("tests", sys.modules[__name__])]))
+    codes = torch.nn.Embedding(30_000, 16)
+    opt = torch.optim.Adam(codes.parameters())
+    with rv.run() as run, rv.checkpointing(opt=opt, codes=codes):
+        for epoch in rv.loop("epoch", range(3)):
+            for _ in rv.loop("step", range(2)):
+                codes(torch.tensor([1, 2])).sum().backward()
+                opt.step()
+            codes.weight.data[17, 3] = 100.0 + epoch
+            opt.state[codes.weight]["exp_avg"].data[18, 5] = 200.0 + epoch
+    for epoch in range(3):
+        state = rv.checkpoint(run.id, epoch=epoch)
+        assert state.boundary == "iteration"
+        assert float(state["codes"]["weight"][17, 3]) == 100.0 + epoch
+        assert float(state["opt"]["state"][0]["exp_avg"][18, 5]) == 200.0 + epoch
 
 
 def test_a_write_that_torch_does_not_count_beside_what_optimizers_remember(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
