@@ -110,8 +110,9 @@ def _given(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
     if isinstance(node, ast.Assign):
         for target in node.targets:
             yield target, node.value
-    elif (isinstance(node, ast.AnnAssign) and node.value is not None) or isinstance(node, ast.NamedExpr):
-        yield node.target, node.value
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
+        if node.value is not None:
+            yield node.target, node.value
     elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
         over = node.iter
         is_call = isinstance(over, ast.Call) and _name(over.func) in ("enumerate", "zip", "reversed", "list")
