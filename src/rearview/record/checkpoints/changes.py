@@ -1,7 +1,8 @@
-"""Which buffers can have changed since they were last kept: hints that save the copy, each of them proved afterwards.
+"""Which buffers can have changed since they were last kept: hints that save the copy, each of them proved.
 
-Knows digests and counters, no files and no framework. A wrong hint costs one checkpoint: it is found by the hash of the live memory,
-the checkpoint is given up, and that memory is copied from then on.
+Knows digests and counters, no files and no framework. Memory that the kernel watches is known to be what it was, or is copied. Elsewhere a
+wrong hint costs one checkpoint: it is found by the hash of the live memory, the checkpoint is given up, and that memory is copied from then
+on.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
+from rearview.record.checkpoints.watched import Watch
 from rearview.store.packs import Names
 
 _WORTH_A_HINT = 64 << 10
@@ -37,6 +39,12 @@ class Seen:
     """Checkpoints in a row at which it had the bytes it had before."""
     distrusted: bool = False
     """It was taken for unchanged once and was not."""
+    watch: Watch | None = None
+    """Since before it was found to hold these chunks."""
+    is_stale: bool = False
+    """It was written since."""
+    restless: bool = False
+    """It was copied, and written before the second part of the checkpoint."""
 
 
 class Changes:
@@ -55,21 +63,40 @@ class Changes:
         if buffer.nbytes < _WORTH_A_HINT or not buffer.address:
             return None
         seen = self._seen.get(buffer.key)
-        if seen is None or seen.nbytes != buffer.nbytes or seen.distrusted or seen.version != buffer.version:
+        if seen is None or seen.nbytes != buffer.nbytes or seen.distrusted or seen.is_stale or seen.version != buffer.version:
             return None
         if seen.unchanged or (buffer.constant_hint and buffer.version is not None):
             return seen.names
         return None
 
-    def kept(self, buffer: Buffer, names: Names) -> None:
-        """The buffer holds these chunks. Not to be told of the second part of a checkpoint: a moment later proves nothing."""
+    def watch(self, buffer: Buffer) -> Watch | None:
+        """By which it is known whether the buffer holds what it is expected to."""
+        seen = self._seen.get(buffer.key)
+        return None if seen is None or seen.watch is None or seen.watch.place != (buffer.address, buffer.nbytes) else seen.watch
+
+    def kept(self, buffer: Buffer, names: Names, watch: Watch | None = None) -> None:
+        """The buffer holds these chunks; `watch`: it has been watched since before that was found. Not to be told of the second part of a
+        checkpoint: a moment later proves nothing."""
         seen = self._seen.get(buffer.key)
         if seen is None or seen.nbytes != buffer.nbytes:
-            self._seen[buffer.key] = Seen(buffer.nbytes, names, buffer.version)
+            self._seen[buffer.key] = Seen(buffer.nbytes, names, buffer.version, watch=watch)
             return
         seen.unchanged = seen.unchanged + 1 if seen.names == names else 0
         seen.names = names
         seen.version = buffer.version
+        seen.watch = watch
+        seen.is_stale = False
+
+    def rests(self, buffer: Buffer) -> bool:
+        """Whether nobody is known to write to the buffer between the two parts of a checkpoint."""
+        seen = self._seen.get(buffer.key)
+        return seen is None or not seen.restless
+
+    def was_written(self, buffer: Buffer, *, copied: bool) -> None:
+        """It was written between the two parts of a checkpoint, as the kernel says."""
+        seen = self._seen.get(buffer.key)
+        if seen is not None:
+            seen.is_stale, seen.restless = True, seen.restless or copied
 
     def was_wrong(self, buffer: Buffer) -> None:
         """It was expected not to have changed, and has."""

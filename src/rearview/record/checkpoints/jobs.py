@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rearview.record.checkpoints.watched import Watch
 from rearview.state import visible
 from rearview.store.manifests import Manifest
 from rearview.store.packs import Names
@@ -40,7 +41,13 @@ class Job:
     addresses: dict[int, int] = field(default_factory=dict)
     """Buffer number -> where its copy is, of those that lie in memory of ours."""
     expected: dict[int, Names] = field(default_factory=dict)
-    """Buffer number -> the chunks it is expected to hold; its live memory is hashed."""
+    """Buffer number -> the chunks it is expected to hold; its live memory is hashed, unless it is watched."""
+    watches: dict[int, Watch] = field(default_factory=dict)
+    """Buffer number -> by what it is watched, of those that are expected to hold something."""
+    unwritten: set[int] = field(default_factory=set)
+    """Those of which the kernel says that they hold it still."""
+    watched: list[int] = field(default_factory=list)
+    """Copied buffers that are watched until the second part is taken."""
     same_as: dict[int, int] = field(default_factory=dict)
     """Buffers that are what the first part kept of them -> their numbers in that."""
     taken_at: float = field(default_factory=time.monotonic)

@@ -22,8 +22,9 @@ from rearview.record.checkpoints import boundaries, proofs, staging
 from rearview.record.checkpoints.changes import Changes
 from rearview.record.checkpoints.jobs import Files, Job, Spans, let_go
 from rearview.record.checkpoints.room import available_bytes
-from rearview.record.checkpoints.second import as_in_first
+from rearview.record.checkpoints.second import as_in_first, worth_watching
 from rearview.record.checkpoints.staging import Arena
+from rearview.record.checkpoints.watched import Watched
 from rearview.state import tree as trees
 from rearview.state import visible
 from rearview.state.digested import Before
@@ -57,6 +58,7 @@ class Materializer:
         """Told about every job when it is over, on the thread."""
         self._uncounted = uncounted
         """Whether the program writes to tensors past torch's count."""
+        self._watched = Watched()
         self._arenas = (Arena(), Arena())
         self._jobs: queue.SimpleQueue[Job | Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -86,7 +88,7 @@ class Materializer:
         """Copy what may have changed and hand it over. `second`: the first part of this checkpoint was taken just now."""
         first = self._last if second and self._last is not None and self._last.manifest.part == boundaries.BLOCK else None
         job = Job(manifest, captured, first, period, files, second)
-        copies = self._sort(job)
+        copies = self._sort(job, self._since_first(first))
         arena = self._arenas[0]
         total = sum(captured.buffers[k].nbytes for k in copies)
         if self.busy and first is not None and total <= SECOND_ROOM:
@@ -101,6 +103,8 @@ class Materializer:
             job.chunks.update((k, (name, view, address)) for k, name, view, address in named if name is not None)
             if manifest.part != boundaries.BLOCK:  # the second part is compared with the first: its memory must not become another's
                 let_go(job)
+            else:
+                self._watch_copied(job)
             if first is not None:
                 let_go(first)
             job.stall_s = time.perf_counter() - began
@@ -113,11 +117,32 @@ class Materializer:
             self.wait()
         return job
 
-    def _sort(self, job: Job) -> list[int]:
-        """Which buffers are to be copied; for the others what they are expected to be."""
+    def _since_first(self, first: Job | None) -> dict[int, bool]:
+        """Of the buffers of the first part that are watched, whether nobody has written to them since. What was copied is let go."""
+        if first is None:
+            self._watched.let_go()
+            return {}
+        found = dict(zip(first.watched, self._watched.unwritten_copied() or (), strict=False))
+        found.update(zip(first.watches, self._watched.unwritten(list(first.watches.values())), strict=True))
+        for k, is_unwritten in found.items():
+            if not is_unwritten:
+                self.changes.was_written(first.captured.buffers[k], copied=k in first.staged)
+        return found
+
+    def _watch_copied(self, job: Job) -> None:
+        """The second part follows: what nobody writes to until then needs no second look."""
+        buffers = job.captured.buffers
+        job.watched = worth_watching(job, self.changes.rests, self._uncounted)
+        places = [(buffers[k].address, buffers[k].nbytes) for k in job.watched]
+        self._watched.copied(places, [job.addresses[k] for k in job.watched])
+
+    def _sort(self, job: Job, unwritten: dict[int, bool]) -> list[int]:
+        """Which buffers are to be copied; for the others what they are expected to be. `unwritten`: those of the first part, since."""
         buffers = job.captured.buffers
         job.staged.update((k, buffer.memory()) for k, buffer in enumerate(buffers) if buffer.private)
-        job.same_as.update(as_in_first(job.first, job.captured, self._uncounted) if job.first is not None else {})
+        if job.first is not None:
+            job.same_as.update(as_in_first(job.first, job.captured, unwritten, self._uncounted))
+            job.unwritten.update(k for k, at in job.same_as.items() if unwritten.get(at))
         copies = []
         for k, buffer in enumerate(buffers):
             if k in job.staged or k in job.same_as:
@@ -127,7 +152,21 @@ class Materializer:
                 copies.append(k)
             else:
                 job.expected[k] = expected
-        return copies
+        return sorted(copies + self._written(job))
+
+    def _written(self, job: Job) -> list[int]:
+        """What was expected to be as it was and is not, as the kernel says: it is copied. What is not watched yet is so from now on."""
+        buffers = job.captured.buffers
+        job.watches = {k: watch for k in job.expected if (watch := self.changes.watch(buffers[k])) is not None}
+        answers = dict(zip(job.watches, self._watched.unwritten(list(job.watches.values())), strict=True))
+        job.unwritten.update(k for k, is_unwritten in answers.items() if is_unwritten)
+        written = [k for k, is_unwritten in answers.items() if not is_unwritten]
+        for k in written:
+            del job.expected[k], job.watches[k]
+        new = [k for k in job.expected if k not in job.watches]
+        begun = zip(new, self._watched.begin([(buffers[k].address, buffers[k].nbytes) for k in new]), strict=True)
+        job.watches.update((k, watch) for k, watch in begun if watch is not None)
+        return written
 
     def _copied(self, buffers: Sequence[Any], size_bytes: int, arena: Arena) -> staging.Copies | None:
         """Copies of buffers, unless there is no memory for them."""
@@ -175,6 +214,7 @@ class Materializer:
                 self._last.followed.set()
             self._jobs.put(None)
             thread.join()
+        self._watched.end()
 
     def give_up(self) -> None:
         """Leave the checkpoint that is being written: nothing of it stays."""
@@ -186,6 +226,7 @@ class Materializer:
         """Nothing of it is there in a forked child: no thread, no copy."""
         for arena in self._arenas:
             arena.after_fork_in_child()
+        self._watched.end()
         self._thread = self._last = None
 
     # -- on our own thread ----------------------------------------------------------------------------------------------
@@ -244,7 +285,7 @@ class Materializer:
         if not job.is_second:
             for k, buffer in enumerate(job.captured.buffers):
                 if not buffer.private:
-                    self.changes.kept(buffer, job.names[k])
+                    self.changes.kept(buffer, job.names[k], job.watches.get(k))
         job.packs = written.packs
         job.written = True
         job.lost_s = job.stall_s + (time.thread_time() - cpu if job.held_since is None else 0.0)
@@ -272,7 +313,7 @@ class Materializer:
             elif k in job.staged:
                 names = packer.add(job.staged[k], buffer.constant_hint)
             else:
-                names = self._prove(buffer, job.expected[k])
+                names = job.expected[k] if k in job.unwritten else self._prove(buffer, job.expected[k])
                 self._held(buffer, names, packer)
             job.names.append(names)
             entries.append(Buffer.of(buffer.nbytes, names, buffer.constant_hint or k in job.expected))  # the tree knows where it is
@@ -303,7 +344,7 @@ class Materializer:
         assert job.first is not None
         if job.first.proved_from < job.taken_at:  # else the proof of the first is one of both
             for k, same_as in job.same_as.items():
-                if same_as in job.first.expected:
+                if same_as in job.first.expected and k not in job.unwritten:
                     self._prove(job.captured.buffers[k], job.first.expected[same_as])
         if not packer.relies_on(job.first.packs):
             for k, same_as in job.same_as.items():

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from rearview.record.checkpoints import staging
 from rearview.record.checkpoints.jobs import Job
+from rearview.state.buffers import LiveBuffer
 from rearview.state.capture import Captured
 from rearview.store.packs.hashing import held_digest
 
 COMPARED_WHOLE = 64 << 20
 """So much of large buffers is compared byte by byte with the first part of a checkpoint: a few milliseconds. All of a GB would take as long
 as the copy."""
-_SAMPLED = 1 << 20
-"""Smaller buffers are compared byte by byte whatever there is: that takes no longer than a sample of them."""
+_LARGE = 1 << 20
+"""Smaller buffers are compared byte by byte whatever there is: that takes no longer than a sample of them, or than to watch them."""
 
 
-def as_in_first(first: Job, captured: Captured, uncounted: Callable[[], bool]) -> dict[int, int]:
-    """Which buffers are what they were a moment ago, at the end of the nested block, and their numbers there: torch counted no write, and
-    the copy agrees.
+def worth_watching(first: Job, may_watch: Callable[[LiveBuffer], bool], uncounted: Callable[[], bool]) -> list[int]:
+    """Which of the buffers that were copied for the first part the kernel is to watch until the second: large ones.
+
+    To watch costs two thirds of the copy, and what optimizers remember is most of it. So that is left out, as it may be compared by
+    samples (`as_in_first`), where there is more than one looks at in a few milliseconds and the program's source has no write that torch
+    does not count.
+    """
+    buffers = first.captured.buffers
+    large = [k for k in first.addresses if buffers[k].address and buffers[k].nbytes >= _LARGE and may_watch(buffers[k])]
+    theirs = first.captured.remembered_by_optimizers(large)
+    if sum(buffers[k].nbytes for k in theirs) <= COMPARED_WHOLE or uncounted():
+        return large
+    return [k for k in large if k not in theirs]
+
+
+def as_in_first(first: Job, captured: Captured, unwritten: Mapping[int, bool], uncounted: Callable[[], bool]) -> dict[int, int]:
+    """Which buffers are what they were a moment ago, at the end of the nested block, and their numbers there. Of some the kernel knows
+    (`unwritten`, by the numbers); of the others torch counted no write, and the copy agrees.
 
     They are compared byte by byte (small ones by hash), for there are writes that torch does not count (`p.data`). Where there is more
     of large ones than can be looked at in a few milliseconds, and the program's source has no such write (`uncounted`), some are compared
@@ -35,10 +51,17 @@ def as_in_first(first: Job, captured: Captured, uncounted: Callable[[], bool]) -
             continue
         size, version = buffer.nbytes, buffer.version
         at = numbers.get(buffer.key)
-        if at is None or version is None:
+        if at is None:
             continue
         before = first.captured.buffers[at]
-        if before.nbytes != size or before.version != version:
+        if before.nbytes != size or before.version != version:  # writes of a device are counted, and not seen by the kernel
+            continue
+        is_unwritten = unwritten.get(at)
+        if is_unwritten is not None:
+            if is_unwritten and before.address == buffer.address:
+                found[k] = at
+            continue
+        if version is None:
             continue
         chunk, address = first.chunks.get(at), first.addresses.get(at)
         if chunk is not None and name is not None:  # half of the memory is looked at that a comparison with the copy takes
@@ -46,7 +69,7 @@ def as_in_first(first: Job, captured: Captured, uncounted: Callable[[], bool]) -
                 found[k] = at
         elif address is not None and buffer.address:
             found[k] = at
-            (small if size < _SAMPLED else large).append((k, (buffer.address, address, size)))
+            (small if size < _LARGE else large).append((k, (buffer.address, address, size)))
         elif at not in first.staged and (at in first.expected or at in first.same_as):  # what is staged without a copy is itself
             found[k] = at
     for k in _others(small, large, first, captured, found, uncounted):

@@ -15,10 +15,12 @@ import rearview as rv
 from rearview.errors import NoCheckpoint
 from rearview.record.checkpoints import materialize, second, staging
 from rearview.record.checkpoints.jobs import Job
+from rearview.record.checkpoints.watched import Watched
 from rearview.state import scope
 from rearview.store import layout, manifests
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("watching")
 
 
 def _until_written(folder: Path, blocks: int) -> None:
@@ -67,14 +69,15 @@ def test_frozen_weights_that_are_written_to_after_they_were_proved(late: bool, r
 
 @pytest.mark.parametrize("by", ["hash", "copy", "no copy"])
 @pytest.mark.parametrize("write", ["data", "numpy", "array"])
-def test_a_write_that_torch_does_not_count(write: str, by: str, recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("size", [20_000, 300_000])
+def test_a_write_that_torch_does_not_count(size: int, write: str, by: str, recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if by == "copy":  # the library does not show how it hashes memory
         for module in (materialize, second):
             monkeypatch.setattr(module, "held_digest", lambda: None)
     elif by == "no copy":  # no memory: the first part was written from where it lies
         monkeypatch.setattr(materialize.Materializer, "_fits", staticmethod(lambda _: False))
-    array = np.zeros(20_000, dtype=np.float32)
-    weights: Any = torch.from_numpy(array) if write == "array" else torch.zeros(20_000)
+    array = np.zeros(size, dtype=np.float32)
+    weights: Any = torch.from_numpy(array) if write == "array" else torch.zeros(size)
     with rv.run() as run, rv.checkpointing(weights=weights):
         for epoch in rv.loop("epoch", range(3)):
             for _ in rv.loop("step", range(2)):
@@ -85,6 +88,29 @@ def test_a_write_that_torch_does_not_count(write: str, by: str, recording: Path,
                 weights.numpy()[17] = 100.0 + epoch
             else:
                 array[17] = 100.0 + epoch
+    for epoch in range(3):
+        state = rv.checkpoint(run.id, epoch=epoch)
+        assert (state.boundary, float(state["weights"][17])) == ("iteration", 100.0 + epoch)
+
+
+def test_a_counted_write_that_the_kernel_does_not_see(watching: bool, recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a device, into memory that it may write to by itself: here it does not see any."""
+    asked: list[int] = []
+
+    def sees_none(watched: Watched) -> list[bool] | None:
+        answer = unwritten(watched)
+        asked.extend(answer or ())
+        return None if answer is None else [True] * len(answer)
+
+    unwritten = Watched.unwritten_copied
+    monkeypatch.setattr(Watched, "unwritten_copied", sees_none)
+    weights = torch.zeros(300_000)
+    with rv.run() as run, rv.checkpointing(weights=weights):
+        for epoch in rv.loop("epoch", range(3)):
+            for _ in rv.loop("step", range(2)):
+                weights += 1.0
+            weights[17] = 100.0 + epoch
+    assert asked == [False] * 3 * watching
     for epoch in range(3):
         state = rv.checkpoint(run.id, epoch=epoch)
         assert (state.boundary, float(state["weights"][17])) == ("iteration", 100.0 + epoch)
@@ -131,7 +157,10 @@ def test_a_write_that_torch_does_not_count_beside_what_optimizers_remember(recor
         assert float(state["small"][17]) == 300.0 + epoch
 
 
-def test_samples_are_for_what_optimizers_remember_before_anything_else(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_are_for_what_optimizers_remember_before_anything_else(
+    watching: bool, recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scope, "project_modules", lambda _: iter([]))  # what runs tests has no source: it may do anything
     sampled: list[int] = []
     alike = staging.alike
     monkeypatch.setattr(staging, "alike", lambda buffer, copied: sampled.append(buffer.address) or alike(buffer, copied))
@@ -152,8 +181,13 @@ def test_samples_are_for_what_optimizers_remember_before_anything_else(recording
         return set(sampled), {mine["exp_avg"].data_ptr(), mine["exp_avg_sq"].data_ptr()}
 
     found, remembered = addresses(2 * 600 * 600 * 4)  # the weights, and their gradients
-    assert found == remembered
     assert float(rv.checkpoint("last", epoch=3)["opt"]["state"][0]["exp_avg"].abs().sum()) == 0.0, "all of it was written"
+    if watching:
+        assert found == set(), "there is so little that all of it is watched"
+        found, remembered = addresses(0)
+        assert found == remembered, "the others are watched"
+        return
+    assert found == remembered
     assert addresses(64 << 20)[0] == set(), "so much is compared whole, whoever has it"
     every, _ = addresses(0)
     assert len(every) > len(remembered), "the others as well, where there are too many"
