@@ -19,7 +19,7 @@ def die(at, part="{part}", name="{loop}"):
     until = time.monotonic() + 20
     while time.monotonic() < until:
         paths = [json.load(open(one))["path"] for one in glob.glob(f".rearview/runs/*/checkpoints/*-{{part}}.json")]
-        if any(path[-1][0] == name and path[0][2] == at for path in paths):
+        if any(path[-1][0] == name and path[-2:][0][2] == at for path in paths):
             os.kill(os.getpid(), 9)
         time.sleep(0.01)
     raise SystemExit("no such state was kept")
@@ -55,6 +55,39 @@ with rv.checkpointing():
     for epoch in rv.loop("epoch", range(4)):
         history.append({"train": train(), "val": validate(epoch)})
         rv.log("train", history[-1]["train"])
+""",
+    ),
+    "objects in an order that the state tells": (
+        "inside", "task", """
+class Task:
+    def __init__(self, name, error):
+        self.name, self.error = name, error
+
+tasks = [Task(name, error) for name, error in zip("abcd", [4.0, 3.0, 2.0, 1.0])]
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(4)):
+        for at, task in enumerate(rv.loop("task", sorted(tasks, key=lambda task: -task.error))):
+            task.error = step(task.error) % 5
+            history.append(task.name)
+            rv.log("error", task.error)
+            die(epoch) if at == 2 else None
+""",
+    ),
+    "objects with their names, in a loop around the checkpointing": (
+        "inside", "task", """
+class Task:
+    def __init__(self, error):
+        self.error = error
+
+for fold in rv.loop("fold", range(2)):
+    tasks = {name: Task(error) for name, error in zip("abcd", [4.0, 3.0, 2.0, 1.0])}
+    with rv.checkpointing():
+        for epoch in rv.loop("epoch", range(3)):
+            for at, (name, task) in enumerate(rv.loop("task", sorted(tasks.items(), key=lambda item: -item[1].error))):
+                task.error = (step() and task.error + 2.5) % 5
+                history.append(name)
+                rv.log("error", task.error)
+                die(epoch) if at == 2 else None
 """,
     ),
     "what a function made of an earlier loop": (

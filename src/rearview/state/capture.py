@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import FunctionType
 
 from rearview.state.buffers import LiveBuffer
+from rearview.state.iterating import items
 from rearview.state.places import Places
 from rearview.state.regions import Region
 from rearview.state.take import addresses, arrays, classes, functions, modules, objects, overlaps, plain, tensors
@@ -89,9 +90,13 @@ def capture(
 ) -> Captured:
     """Take the state of everything that the roots reach. `omit` leaves out what it says yes to (for tests).
 
+    Of what nested loops run over only the order is taken: of objects that the other roots reach.
+
     `again` remembers the state before: what is still so is not walked. `hooks` and `texts` know what there was before the loops: hooks
     that these changed are taken, functions that they made of text named.
     """
+    ordered = {key: value for key, value in roots.items() if key[0] == items.KIND}
+    roots = {key: value for key, value in roots.items() if key not in ordered} if ordered else roots
     collecting = gc.isenabled()
     gc.disable()  # thousands of small objects are made: no reason to look through all others
     try:
@@ -107,6 +112,8 @@ def capture(
             for key, value in roots.items():
                 if key not in made and key not in taken.keys:
                     walk.root(key, value)
+            for key, value in ordered.items():
+                walk.known(key, value)
             overlaps.merge(walk)
             addresses.look(walk)
             if hooks is not None:

@@ -26,7 +26,7 @@ RootKey = tuple[str | int, ...]
 """("given", name), ("local", depth, name), ("outer", distance, name), ("caller", distance, function, name), ("global", module, name),
 ("class", module, qualname, name), ("stream", name), ("made", module, name) ..."""
 
-BESIDE = ("names", "process")
+BESIDE = ("names", "process", "items")
 """Kinds of roots that are no part of what makes two states equal: a statement may bring names and settings of its own."""
 
 OUTER = "outer"

@@ -220,6 +220,8 @@ class Following:
         for depth, level in enumerate(levels):
             if part != boundaries.BLOCK or depth < len(levels) - 1:  # a block is at its end
                 roots["position", depth] = level.position(nested=depth > 0)
+                if depth and (objects := items.objects(level.source)) is not None:
+                    roots[items.KIND, depth] = objects
         if part != boundaries.ITERATION:
             roots["stream", "iteration"] = self._began_with
             if type(self.main.source) not in PLAIN:

@@ -17,6 +17,7 @@ from rearview.record.checkpoints.scope import Beside, Roots, Scope
 from rearview.state import bindings, positions, process, refilling, restore, streams, visible
 from rearview.state import tree as trees
 from rearview.state.capture import capture
+from rearview.state.iterating import items
 from rearview.state.look import look
 from rearview.state.put.hooks import put_back as put_hooks_back
 from rearview.state.take import hooks
@@ -93,7 +94,7 @@ class Held:
     def restore(self, live: Roots, codes: Sequence[CodeType] = (), frames: int = 0, without: Sequence[str] = ()) -> dict[Any, object]:
         """The same for roots at hand. Variables of functions that are not running (yet) are left out, and kinds `without` which it goes."""
         ours = ("position", "stream", *trees.BESIDE, *without)
-        wanted = [key for key in self._tree.roots if key[0] not in ours or key == hooks.KEY]
+        wanted = [key for key in self._tree.roots if key[0] not in ours or key == hooks.KEY or key[0] == items.KIND]
         keys = [key for key in wanted if not (key[0] == "local" and int(key[1]) >= frames)]
         iterators = positions.Iterators()
         plan = restore.plan(self._tree, live, self._reader, adapters=[iterators], codes=codes, only=keys)
@@ -155,7 +156,14 @@ class Kept(Held):
 
     def position(self, depth: int) -> dict[str, Any]:
         """How far a loop had come; `depth` is its place in the path, where loops around `checkpointing` come first."""
-        return self.position_of(depth - int(self.manifest.stats.get("outside", 0)))
+        return self.position_of(self._level(depth))
+
+    def ran_over(self, values: dict[Any, object], depth: int) -> Any:
+        """The objects that a nested loop ran over, of the values that were put back; None where these are not known."""
+        return values.get((items.KIND, self._level(depth)))
+
+    def _level(self, depth: int) -> int:
+        return depth - int(self.manifest.stats.get("outside", 0))
 
 
 def before(store: Store, manifest: Manifest, depth: int) -> Manifest | None:

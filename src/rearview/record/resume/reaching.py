@@ -265,7 +265,7 @@ class Reach:
         with self._kept.refilled(within.scope, values):
             if not is_over:
                 known = list(position.get("inexact", ()))
-                source = chosen.as_they_were(source, position.get("items"))
+                source = chosen.as_they_were(source, position.get("items"), self._kept.ran_over(values, depth))
                 items = positions.put_back(source, self._fitted(source, position))
                 birth = positions.born_as(source, position)
                 self._refuse_inexact(known)

@@ -29,6 +29,7 @@ SMALL_BYTES = 256
 """Memory up to this size is copied into the tree: a buffer of its own would cost more than it holds."""
 LONG_TEXT = 1 << 16
 _MOST_UNLIKE = 1000
+_ATOMS = frozenset((type(None), bool, int, float, str, bytes))
 _I64_MIN, _I64_MAX = -(2**63), 2**63 - 1
 
 
@@ -309,6 +310,17 @@ class Walk:
         else:
             self.tree.roots[key] = self.slot(value) if taker is None else self.slot_as(value, taker)
         self.drain()
+
+    def known(self, key: RootKey, values: Any) -> None:
+        """A root for these objects in their order, where all of them were met in the program's variables; else there is none."""
+        values = list(values)
+        if all(map(self._is_known, values)):
+            self.tree.roots[key] = self.add(("tuple", (NONE, NONE, *self.slots(values))))
+            self.drain()
+
+    def _is_known(self, value: Any) -> bool:
+        kind = type(value)
+        return kind in _ATOMS or identity(value) in self.memo or (kind is tuple and all(map(self._is_known, value)))
 
     def drain(self) -> None:
         """Walk what was met and not yet walked."""
