@@ -207,6 +207,20 @@ def test_spawned_children_run_the_recorded_source_too(project: Path, cli: RunsPr
     assert done.stdout == "['the model 3 as recorded']\n"
 
 
+def test_a_newer_run_that_cannot_be_started_again_is_passed_over(project: Path, cli: RunsProgram) -> None:
+    piped = cli("run", "-", stdin="import rearview as rv\nrv.log('x', 1)\nraise SystemExit(3)\n")
+    assert piped.returncode == 3, piped.stderr
+    alone = cli("resume", "--yes")
+    assert (alone.returncode, "which cannot be started again" in alone.stderr) == (2, True)
+    run = resuming.killed(project, cli)
+    assert cli("run", "-", stdin="import rearview as rv\nrv.log('x', 1)\nraise SystemExit(3)\n").returncode == 3
+    done = cli("resume", "--dry-run", check=True)
+    assert run in done.stdout
+    told = " ".join(done.stderr.split())
+    assert "passed over, as it is newer: run" in told
+    assert "was read from a pipe, which cannot be started again" in told
+
+
 def test_edited_source_on_request(project: Path, cli: RunsProgram) -> None:
     run = resuming.killed(project, cli)
     source = (project / "train.py").read_text()
@@ -438,6 +452,51 @@ def test_a_loop_in_a_skip_block(program: str, project: Path, cli: RunsProgram, t
     assert done.stdout == full
     rows = json.loads(cli("df", "n", "--json", check=True).stdout)["rows"]
     assert [(row["epoch"], row["step"]) for row in rows] == [(epoch, step) for epoch in range(4) for step in range(3)]
+
+
+STAGES = """
+import glob, os, random, time
+import rearview as rv
+
+random.seed(4)
+state, seen = {"n": 0.0}, []
+for stage in ("first", "second", "third", "fourth"):
+    block = rv.skip_block(stage)
+    if block.step_into():
+        print("runs", stage)
+        for step in rv.loop("step", range(3)):
+            state["n"] = state["n"] * 1.5 + random.random()
+            rv.log("n", state["n"])
+    block.end(state)
+    seen.append(round(state["n"], 6))
+    while os.environ.get("DIE") and stage == "third":
+        if len(glob.glob(".rearview/runs/*/checkpoints/*-block.json")) == 3:
+            os.kill(os.getpid(), 9)
+        time.sleep(0.01)
+print("final", state, seen, random.random())
+"""
+
+
+def test_stages_in_skip_blocks_that_had_ended_are_not_run_again(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    (project / "train.py").write_text(STAGES)
+    settings = {"REARVIEW_EVERY": "1"}
+    full = cli("run", "train.py", env={**settings, "REARVIEW_DIR": str(tmp_path / "elsewhere")}, check=True).stdout.splitlines()
+    assert cli("run", "train.py", env={**settings, "DIE": "1"}).returncode == -9
+    done = cli("resume", "--yes", check=True)
+    assert done.stdout.splitlines() == ["runs fourth", full[-1]]
+    rows = json.loads(cli("df", "n", "--json", check=True).stdout)["rows"]
+    assert [row["step"] for row in rows] == [0, 1, 2] * 4
+
+
+def test_a_stage_of_which_nothing_was_kept_is_run_again(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    (project / "train.py").write_text(STAGES)
+    settings = {"REARVIEW_EVERY": "1"}
+    full = cli("run", "train.py", env={**settings, "REARVIEW_DIR": str(tmp_path / "elsewhere")}, check=True).stdout.splitlines()
+    assert cli("run", "train.py", env={**settings, "DIE": "1"}).returncode == -9
+    second = sorted(project.glob(".rearview/runs/*/checkpoints/*-block.json"))[1]
+    second.unlink()
+    done = cli("resume", "--yes", check=True)
+    assert done.stdout.splitlines() == ["runs second", "runs fourth", full[-1]]
 
 
 def test_one_that_ends_well_without_coming_to_its_place_has_failed(project: Path, cli: RunsProgram, tmp_path: Path) -> None:

@@ -95,3 +95,13 @@ def test_what_is_zipped_with_a_loop_and_draws_goes_on_where_it_was(project: Path
     done = cli("resume", "--yes", env={"REARVIEW_EVERY": "1"}, check=True)
     assert done.stdout == expected, done.stderr
     assert "may not go on exactly" not in done.stderr and "differ" not in done.stderr, done.stderr
+
+
+def test_what_stands_before_a_loop_in_a_zip_is_named_before_it_starts(project: Path, cli: RunsProgram) -> None:
+    source = ZIPPED.replace(
+        'for epoch, at in zip(rv.loop("epoch", range(6)), walk())', 'for at, epoch in zip(walk(), rv.loop("epoch", range(6)))'
+    )
+    (project / "train.py").write_text(source)
+    assert cli("run", "train.py", env={"REARVIEW_EVERY": "1", "DIE": "1"}).returncode == 9
+    plan = cli("resume", "--dry-run", check=True).stdout
+    assert "what stands before a loop in a zip begins anew where the program is resumed: put the loop first" in " ".join(plan.split())

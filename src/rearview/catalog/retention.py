@@ -108,6 +108,7 @@ def judge(
     found = Retention(policy)
     facts: dict[str, RunFacts] = {}
     items: list[Item] = []
+    unlogged: dict[str, list[RunId]] = {}
     for run in runs:
         theirs = checkpoints.of_run(store, run.run, found.damage)
         if not theirs:
@@ -118,14 +119,18 @@ def judge(
         began = run.tstamp.timestamp() if run.tstamp else 0.0
         facts[run.run] = RunFacts(began, run.status == "running", run.status == "finished", own)
         peak = (own or policy).peak
-        logged = _logged(values, run.run, peak.metric, found.notes) if peak else {}
+        logged = _logged(values, run.run, peak.metric, found.notes) if peak else None
+        if peak and logged == {} and run.status != "running":
+            unlogged.setdefault(peak.metric, []).append(run.run)
         for info in theirs:
             if info.thinned is not None:
                 found.thinned.append(info)
                 continue
-            best = value_at(info, logged) if not info.process else None  # what the main process logged says nothing of another's states
+            # what the main process logged says nothing of another's states
+            best = value_at(info, logged) if logged and not info.process else None
             found.checkpoints.append(info)
             items.append(_item(info, {peak.metric: best} if peak and best is not None else {}))
+    found.notes += [_nothing_logged(metric, theirs) for metric, theirs in unlogged.items()]
     pieces = {piece: size for item in items for piece, size in item.pieces.items()}
     found.held_bytes = sum(pieces.values())
     found.other_bytes = _other_bytes(store, pieces)
@@ -133,13 +138,18 @@ def judge(
     return found
 
 
-def _logged(values: Callable[[RunId, str], Values], run: RunId, metric: str, notes: list[str]) -> Values:
+def _logged(values: Callable[[RunId, str], Values], run: RunId, metric: str, notes: list[str]) -> Values | None:
     """A metric that cannot be looked up is unknown, and nothing is dropped for it: a full disk must not end in that."""
     try:
         return values(run, metric)
     except StoreError as problem:
         notes.append(f"run {run}: {metric} cannot be looked up, so nothing is dropped for the best of it ({problem})")
-        return {}
+        return None
+
+
+def _nothing_logged(metric: str, runs: Sequence[RunId]) -> str:
+    more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+    return f"run {runs[0]}{more} logged no number called {metric!r}, so nothing is dropped for the best of it: was another name meant?"
 
 
 def _item(info: CheckpointInfo, metrics: Mapping[str, float]) -> Item:

@@ -20,10 +20,12 @@ from rearview.record.resume import handshake, past, recorded_code, restore_point
 from rearview.record.resume.past import Past
 from rearview.replay.running import again, interpreters
 from rearview.store import layout
+from rearview.store.runs import read_run
 
 if TYPE_CHECKING:
     from rearview.catalog.checkpoints import CheckpointInfo
     from rearview.catalog.runs import RunInfo
+    from rearview.model import RunId
     from rearview.store.layout import Store
 
 _LOOKED_AT = 50
@@ -104,13 +106,22 @@ def _look(run_ref: str | None, at: str | None, current_code: bool) -> tuple[RunI
 
 
 def _newest_unfinished(catalog: Any) -> RunInfo:
+    """The newest one whose program can be started again; where there is none, the newest one, of which that is said."""
     running: RunInfo | None = None
+    passed_over: dict[RunId, RunInfo] = {}
     for limit in (_LOOKED_AT, None):
         for run in catalog.runs(limit=limit):
             if run.status in ("killed", "failed") or (run.status == "running" and _is_ours(catalog.store, run)):
                 found: RunInfo = run
+                if again.why_not(read_run(catalog.store, run.run)):
+                    passed_over[run.run] = found
+                    continue
+                for one in passed_over:
+                    screen.note(f"rearview: passed over, as it is newer: {again.why_not(read_run(catalog.store, one))}")
                 return found
             running = running or (run if run.status == "running" else None)
+    if passed_over:
+        return next(iter(passed_over.values()))
     if running is not None:
         where = _where(catalog.store, running)
         raise NotFound(f"no run was killed or failed; run {running.run} is still running{where}: wait for it, or end it first")
@@ -124,8 +135,6 @@ def _is_ours(store: Store, run: RunInfo) -> bool:
 
 
 def _where(store: Store, run: RunInfo) -> str:
-    from rearview.store.runs import read_run
-
     who: Mapping[str, Any] = read_run(store, run.run).get("process") or {}
     return f" (process {who.get('pid')} on {who.get('host')} began it)" if who else ""
 

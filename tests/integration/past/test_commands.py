@@ -311,6 +311,8 @@ def test_a_wrong_policy_is_refused_before_anything_goes(project: Path, says: Say
 def test_a_metric_nobody_logged_costs_no_checkpoint(project: Path, says: Says) -> None:
     train(StoreBuilder(project), "a")
     assert asked(says, "gc", "--keep", "peak-and-end:max:nothing")["dropped"] == []
+    for _, out, err in (says("gc", "--dry-run", "--keep", "peak-and-end:max:nothing"), says("gc", "--keep", "peak-and-end:max:nothing")):
+        assert "logged no number called 'nothing', so nothing is dropped for the best of it" in " ".join((out + err).split())
 
 
 # export

@@ -103,9 +103,19 @@ def test_what_was_taken_of_a_generator_is_put_back_instead_of_advancing_it() -> 
     inner, other = iter("abcde"), passing("vwxyz")
     pairs = zip(inner, other, strict=False)
     assert list(itertools.islice(pairs, 2)) == [("a", "v"), ("b", "w")]
-    shapes = taken(inner)
+    shapes, said = taken(inner)
+    assert said == []
     again = iter("cde")
     resumed = zip(again, passing("vwxyz"), strict=False)
     assert bring_on(again, 2, shapes) == []
     assert settle(again, shapes) == []
     assert list(resumed) == list(pairs) == [("c", "x"), ("d", "y"), ("e", "z")]
+
+
+def test_what_stands_before_it_in_a_zip_is_said() -> None:
+    inner = iter([1, 2, 3])
+    held = zip(range(3), inner, strict=False)
+    shapes, said = taken(inner)
+    assert shapes == []
+    assert "put the loop first" in said[0]
+    assert next(held) == (0, 1)

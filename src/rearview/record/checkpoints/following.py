@@ -50,8 +50,9 @@ class Level:
             position["items"] = held
         loop = self.loop()
         if loop is not None and not self.alone:
-            beside = around.taken(loop)
-            self.alone = not beside
+            beside, said = around.taken(loop)
+            self.alone = not beside and not said
+            position["inexact"] += said
             if beside:  # a position must not tell whether it was asked before: a replay asks at other places
                 position["beside"] = beside
                 position["inexact"] += [sentence for shape in beside if shape is not None for sentence in shape["inexact"]]

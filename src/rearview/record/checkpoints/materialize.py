@@ -132,16 +132,17 @@ class Materializer:
     def _watch_copied(self, job: Job) -> None:
         """The second part follows: what nobody writes to until then needs no second look."""
         buffers = job.captured.buffers
-        job.watched = worth_watching(job, self.changes.rests, self._uncounted)
-        places = [(buffers[k].address, buffers[k].nbytes) for k in job.watched]
-        self._watched.copied(places, [job.addresses[k] for k in job.watched])
+        wanted = worth_watching(job, self.changes.rests, self._uncounted)
+        places = [(buffers[k].address, buffers[k].nbytes) for k in wanted]
+        if self._watched.copied(places, [job.addresses[k] for k in wanted]):
+            job.watched = wanted
 
     def _sort(self, job: Job, unwritten: dict[int, bool]) -> list[int]:
         """Which buffers are to be copied; for the others what they are expected to be. `unwritten`: those of the first part, since."""
         buffers = job.captured.buffers
         job.staged.update((k, buffer.memory()) for k, buffer in enumerate(buffers) if buffer.private)
         if job.first is not None:
-            job.same_as.update(as_in_first(job.first, job.captured, unwritten, self._uncounted))
+            job.same_as.update(as_in_first(job.first, job.captured, unwritten, self.changes.rests, self._uncounted))
             job.unwritten.update(k for k, at in job.same_as.items() if unwritten.get(at))
         copies = []
         for k, buffer in enumerate(buffers):

@@ -10,36 +10,47 @@ from rearview.state.buffers import LiveBuffer
 from rearview.state.capture import Captured
 from rearview.store.packs.hashing import held_digest
 
-COMPARED_WHOLE = 64 << 20
-"""So much of large buffers is compared byte by byte with the first part of a checkpoint: a few milliseconds. All of a GB would take as long
-as the copy."""
+WATCHED, COMPARED = 128 << 20, 64 << 20
+"""So much of large buffers the kernel is to watch between the parts, or where it does not, is compared byte by byte with the first part: a
+few milliseconds. All of a GB would take as long as the copy."""
 _LARGE = 1 << 20
 """Smaller buffers are compared byte by byte whatever there is: that takes no longer than a sample of them, or than to watch them."""
 
 
-def worth_watching(first: Job, may_watch: Callable[[LiveBuffer], bool], uncounted: Callable[[], bool]) -> list[int]:
+def worth_watching(first: Job, rests: Callable[[LiveBuffer], bool], uncounted: Callable[[], bool]) -> list[int]:
     """Which of the buffers that were copied for the first part the kernel is to watch until the second: large ones.
 
-    To watch costs two thirds of the copy, and what optimizers remember is most of it. So that is left out, as it may be compared by
-    samples (`as_in_first`), where there is more than one looks at in a few milliseconds and the program's source has no write that torch
-    does not count.
+    To watch a buffer costs nearly as much as to copy it. So where there are more than are watched in a few milliseconds, and the program's
+    source has no write that torch does not count, the largest are left to samples (`as_in_first`), what optimizers remember first.
     """
     buffers = first.captured.buffers
-    large = [k for k in first.addresses if buffers[k].address and buffers[k].nbytes >= _LARGE and may_watch(buffers[k])]
-    theirs = first.captured.remembered_by_optimizers(large)
-    if sum(buffers[k].nbytes for k in theirs) <= COMPARED_WHOLE or uncounted():
-        return large
-    return [k for k in large if k not in theirs]
+    large = [k for k in first.addresses if buffers[k].address and buffers[k].nbytes >= _LARGE and rests(buffers[k])]
+    left_out = _too_much({k: buffers[k].nbytes for k in large}, WATCHED, first.captured, uncounted)
+    return [k for k in large if k not in left_out]
 
 
-def as_in_first(first: Job, captured: Captured, unwritten: Mapping[int, bool], uncounted: Callable[[], bool]) -> dict[int, int]:
+def _too_much(sizes: Mapping[int, int], most: int, captured: Captured, uncounted: Callable[[], bool]) -> set[int]:
+    """Which buffers are left to samples, where there is more than so many bytes: the largest, what optimizers remember before others."""
+    if sum(sizes.values()) <= most or uncounted():
+        return set()
+    theirs, left, found = captured.remembered_by_optimizers(sizes), most, set[int]()
+    for k in sorted(sizes, key=lambda k: (k in theirs, sizes[k])):
+        left -= sizes[k]
+        if left < 0:
+            found.add(k)
+    return found
+
+
+def as_in_first(
+    first: Job, captured: Captured, unwritten: Mapping[int, bool], rests: Callable[[LiveBuffer], bool], uncounted: Callable[[], bool]
+) -> dict[int, int]:
     """Which buffers are what they were a moment ago, at the end of the nested block, and their numbers there. Of some the kernel knows
     (`unwritten`, by the numbers); of the others torch counted no write, and the copy agrees.
 
     They are compared byte by byte (small ones by hash), for there are writes that torch does not count (`p.data`). Where there is more
     of large ones than can be looked at in a few milliseconds, and the program's source has no such write (`uncounted`), some are compared
     by a sample from each page, what optimizers remember first: they write all of it at once, and so does what libraries do in this way.
-    What nobody counts is looked at anew.
+    What is known to be written between the parts (not `rests`), and what nobody counts, is looked at anew.
     """
     numbers = {buffer.key: k for k, buffer in enumerate(first.captured.buffers)}
     found: dict[int, int] = {}
@@ -61,7 +72,7 @@ def as_in_first(first: Job, captured: Captured, unwritten: Mapping[int, bool], u
             if is_unwritten and before.address == buffer.address:
                 found[k] = at
             continue
-        if version is None:
+        if version is None or (size >= _LARGE and not rests(buffer)):
             continue
         chunk, address = first.chunks.get(at), first.addresses.get(at)
         if chunk is not None and name is not None:  # half of the memory is looked at that a comparison with the copy takes
@@ -82,13 +93,7 @@ def _others(
     uncounted: Callable[[], bool],
 ) -> list[int]:  # fmt: skip
     """Which of these buffers hold something else than their copies."""
-    sampled: set[int] = set()
-    if sum(size for _, (_, _, size) in large) > COMPARED_WHOLE and not uncounted():
-        theirs, left = captured.remembered_by_optimizers(k for k, _ in large), COMPARED_WHOLE
-        for k, (_, _, size) in sorted(large, key=lambda one: (one[0] in theirs, one[1][2])):
-            left -= size
-            if left < 0:
-                sampled.add(k)
+    sampled = _too_much({k: size for k, (_, _, size) in large}, 0 if first.watched else COMPARED, captured, uncounted)
     whole = [one for one in large if one[0] not in sampled]
     return [
         *(small[place][0] for place in staging.unequal([piece for _, piece in small])),

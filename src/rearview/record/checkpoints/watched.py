@@ -87,11 +87,12 @@ class Watched:
 
     # -- from a copy until a moment later ----------------------------------------------------------------------------------
 
-    def copied(self, places: Sequence[Place], copies: Sequence[int]) -> None:
-        """Watch buffers that were copied just now, to these addresses, until it is asked about them. All of them are large enough."""
+    def copied(self, places: Sequence[Place], copies: Sequence[int]) -> bool:
+        """Watch buffers that were copied just now, to these addresses, until it is asked about them. All of them are large enough. Whether
+        there is a watch."""
         kernel = self._kernel() if places else None
         if kernel is None:
-            return
+            return False
         now = self._copies
         if now is None or now.places != places or now.copies != copies:  # mostly they are those of the checkpoint before
             self._copies = now = Copies.of(places, copies)
@@ -100,6 +101,7 @@ class Watched:
         self._overtake(now.spans, new)
         self._live.update((watch, True) for watch in new if watch in self._live)
         now.watched = kernel.watch(now.spans)
+        return True
 
     def unwritten_copied(self) -> list[bool] | None:
         """Of which of them nobody has written to since they were copied, in their order; they are let go. None: nothing was watched."""

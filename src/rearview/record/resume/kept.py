@@ -180,11 +180,17 @@ def last_of(store: Store, manifest: Manifest, depth: int, name: str, occurrence:
     return _earlier(store, manifest, depth, lambda place: place[:2] == [name, occurrence])
 
 
+def end_of_block(store: Store, manifest: Manifest, depth: int, name: str, occurrence: int) -> Manifest | None:
+    """The end state of a skip block before a checkpoint, in the same iteration of the loops around it."""
+    return _earlier(store, manifest, depth, lambda place: place == [name, occurrence, 0], part=boundaries.BLOCK)
+
+
 def _earlier(
-    store: Store, manifest: Manifest, depth: int, fits: Callable[[list[Any]], bool], at_most: int | None = None
-) -> Manifest | None:
+    store: Store, manifest: Manifest, depth: int, fits: Callable[[list[Any]], bool], at_most: int | None = None,
+    part: str = boundaries.ITERATION,
+) -> Manifest | None:  # fmt: skip
     around = [level[:3] for level in manifest.path[:depth]]
-    names = [one for one in manifests.list_of(store, manifest.run) if one.process == manifest.process and one.part == boundaries.ITERATION]
+    names = [one for one in manifests.list_of(store, manifest.run) if one.process == manifest.process and one.part == part]
     earlier = sorted((one for one in names if one.order < manifest.name.order), key=lambda one: one.order, reverse=True)
     for one in earlier[:at_most]:
         if manifests.has(store, one, manifests.THINNED):

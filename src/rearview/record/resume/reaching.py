@@ -17,9 +17,9 @@ from rearview.record.checkpoints import boundaries
 from rearview.record.checkpoints.following import PLAIN
 from rearview.record.checkpoints.scope import Roots
 from rearview.record.loops import LoopIterator, Node
-from rearview.record.resume import aside, proving, rehearsal, undoing
+from rearview.record.resume import aside, proving, rehearsal, restore_points, undoing
 from rearview.record.resume.handshake import Handshake
-from rearview.record.resume.kept import ITERATION, Kept, before, last_of
+from rearview.record.resume.kept import ITERATION, Kept, before, end_of_block, last_of
 from rearview.record.say import say
 from rearview.state import positions
 from rearview.state.iterating import around, simple
@@ -54,6 +54,8 @@ class Reach:
         """The state does not fit what the program has made so far."""
         self._is_inside = False
         """The program runs the body of its main loop, on its way to a place in that: what it finds there is a later state."""
+        self._ended: Kept | None = None
+        """The end state of a skip block that is being passed by."""
         self._gone_through: list[Node] = []
         """Loops that had ended and of which a state is not enough: they are run again, and nothing in them is recorded again."""
         self._began = time.perf_counter()
@@ -111,13 +113,20 @@ class Reach:
             self._go_on_in(loop, node, source, depth, within)
 
     def may_lie_in(self, name: str, occurrence: int, around: Node) -> bool:
-        """Whether the place may be inside a skip block: the loops around it are where they were, and the way goes on to another loop."""
+        """Whether the place may be inside a skip block: the loops around it are where they were, the way goes on to another loop, and
+        the block had not ended before. If it had and its end state was kept, that is put back at its end."""
         path = self.manifest.path
         depth = _depth(around)
-        return depth < len(path) and [name, occurrence] != path[depth][:2] and self._around_is(around, depth)
+        if depth >= len(path) or [name, occurrence] == path[depth][:2] or not self._around_is(around, depth):
+            return False
+        ended = end_of_block(self._store, self.manifest, depth, name, occurrence)
+        if ended is None or restore_points.damage(self._store, [ended]) is not None:
+            return True
+        self._ended = Kept(self._store, ended, self._say_inexact)
+        return False
 
     def block_ended(self, name: str, occurrence: int, around: Node, live: Roots) -> None:
-        """A skip block that was not stepped into: if it is the one of the checkpoint, its end state is put back."""
+        """A skip block that was not stepped into: its end state is put back, if it is the one of the checkpoint, or on the way there."""
         path = self.manifest.path
         depth = _depth(around)
         if depth == len(path) - 1 and [name, occurrence] == path[depth][:2] and self._around_is(around, depth):
@@ -125,6 +134,11 @@ class Reach:
             self._kept.put_streams_back()
             self._count(around)
             self._arrived(None, lambda: live)
+        elif self._ended is not None:
+            self._ended.restore(live)
+            self._ended.put_streams_back()
+            around.entered.update(self._ended.manifest.loops[depth]["entered"])
+        self._ended = None
 
     def _is_gone_through(self, node: Node) -> bool:
         """Whether a loop is inside one that is gone through again."""

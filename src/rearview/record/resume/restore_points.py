@@ -151,16 +151,22 @@ def _can_restart(checkpoint: Checkpoint) -> bool:
 
 def problem_of(store: Store, point: RestorePoint) -> str | None:
     """What is wrong with the bytes of a checkpoint, as a sentence; None if every one of them is what was written. Reads them all."""
-    refs = {ref.digest: ref for one in point.members for buffer in one.buffers for ref in buffer.refs()}
+    problem = damage(store, point.members)
+    return None if problem is None else f"checkpoint {point.first.name} of run {point.run} ({point.place}) is damaged: {problem}"
+
+
+def damage(store: Store, members: Sequence[Manifest]) -> Damaged | NotFound | None:
+    """What is wrong with the bytes of these."""
+    refs = {ref.digest: ref for one in members for buffer in one.buffers for ref in buffer.refs()}
     memory = memoryview(bytearray(min(_AT_ONCE, sum(ref.size for ref in refs.values()))))
     try:
-        for one in point.members:
+        for one in members:
             objects.get(store, one.tree)
         with ChunkReader(store, Known(store)) as reader:
             for piece in _pieces(list(refs.values()), len(memory)):
                 reader.into(piece, memory[: sum(ref.size for ref in piece)])
     except (Damaged, NotFound) as problem:
-        return f"checkpoint {point.first.name} of run {point.run} ({point.place}) is damaged: {problem}"
+        return problem
     return None
 
 

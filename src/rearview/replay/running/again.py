@@ -57,6 +57,15 @@ def command_of(facts: Mapping[str, Any], *, later_too: bool = False) -> Command:
     return found
 
 
+def why_not(facts: Mapping[str, Any]) -> str:
+    """Why a run's program cannot be started again, as a sentence; nothing if it can."""
+    try:
+        command_of(facts)
+    except UsageError as problem:
+        return str(problem)
+    return ""
+
+
 def split(words: Sequence[str]) -> Command | None:
     """An interpreter's command line in its parts.
 

@@ -26,14 +26,18 @@ _WORD = ctypes.sizeof(ctypes.c_void_p)
 _INDEX_AT, _INNER_AT = object.__basicsize__, object.__basicsize__ + _WORD
 """Where an `enumerate` object keeps its number and what it runs over; proved for each object before it is written to."""
 _DEEPEST = 8
+_BEFORE = "what stands before a loop in a zip begins anew where the program is resumed: put the loop first"
 _DRAWING = ("loader", "generator")
 """Kinds of iterators that may draw when they are asked, and are put back in place."""
 
 
-def taken(iterator: object) -> list[layers.Shape | None]:
-    """Where each iterator is that is zipped with this one and stands behind it; None for one that does not tell, or only counts."""
-    shapes = [layers.describe(part) for part in _zipped(iterator)]
-    return [shape if shape is not None and shape["kind"] in _DRAWING else None for shape in shapes]
+def taken(iterator: object) -> tuple[list[layers.Shape | None], list[str]]:
+    """Where each iterator is that is zipped with this one and stands behind it; None for one that does not tell, or only counts. And a
+    sentence, if one stands before it."""
+    places = [_behind(thing, below) for thing, below in _outwards(iterator) if type(thing) is zip]
+    shapes = [layers.describe(part) for _, behind in places for part in behind]
+    found = [shape if shape is not None and shape["kind"] in _DRAWING else None for shape in shapes]
+    return found, [_BEFORE] if any(at for at, _ in places) else []
 
 
 def settle(iterator: object, shapes: Sequence[layers.Shape | None]) -> list[str]:
@@ -139,7 +143,7 @@ def _advance_others(thing: Any, below: list[object], steps: int, left_alone: lis
     if streams.moved(before, streams.take()):
         return ["what is zipped with a loop draws at random, and may not give the same again: put it inside, rv.loop(name, zip(...))"]
     if at:
-        return ["what stands before a loop in a zip begins anew where the program was resumed: put the loop first"]
+        return [_BEFORE]
     return []
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import rearview as rv
 from rearview.errors import NoCheckpoint
-from rearview.record.checkpoints import materialize, second, staging
+from rearview.record.checkpoints import materialize, pages, second, staging
 from rearview.record.checkpoints.jobs import Job
 from rearview.record.checkpoints.watched import Watched
 from rearview.state import scope
@@ -118,7 +118,8 @@ def test_a_counted_write_that_the_kernel_does_not_see(watching: bool, recording:
 
 def test_a_write_that_torch_does_not_count_among_more_than_is_compared(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The source of the program, this file, has such writes: nothing is left to samples."""
-    monkeypatch.setattr(second, "COMPARED_WHOLE", 0)
+    for name in ("WATCHED", "COMPARED"):
+        monkeypatch.setattr(second, name, 0)
     monkeypatch.setattr(scope, "project_modules", lambda _: iter([("tests", sys.modules[__name__])]))
     codes = torch.nn.Embedding(30_000, 16)
     opt = torch.optim.Adam(codes.parameters())
@@ -138,7 +139,8 @@ def test_a_write_that_torch_does_not_count_among_more_than_is_compared(recording
 
 def test_a_write_that_torch_does_not_count_beside_what_optimizers_remember(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The row of a codebook, say, written anew at the end of an epoch: no sample of a page would have it."""
-    monkeypatch.setattr(second, "COMPARED_WHOLE", 4 << 20)  # of 7.7 MB
+    for name in ("WATCHED", "COMPARED"):
+        monkeypatch.setattr(second, name, 4 << 20)  # of 7.7 MB
     codes, small = torch.nn.Embedding(30_000, 16), torch.zeros(20_000)
     opt = torch.optim.Adam(codes.parameters())
     with rv.run() as run, rv.checkpointing(opt=opt, codes=codes, small=small):  # the weights are met in the optimizer first
@@ -157,16 +159,15 @@ def test_a_write_that_torch_does_not_count_beside_what_optimizers_remember(recor
         assert float(state["small"][17]) == 300.0 + epoch
 
 
-def test_samples_are_for_what_optimizers_remember_before_anything_else(
-    watching: bool, recording: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_samples_are_for_what_optimizers_remember_before_anything_else(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scope, "project_modules", lambda _: iter([]))  # what runs tests has no source: it may do anything
     sampled: list[int] = []
     alike = staging.alike
     monkeypatch.setattr(staging, "alike", lambda buffer, copied: sampled.append(buffer.address) or alike(buffer, copied))
 
     def addresses(most: int) -> tuple[set[int], set[int]]:
-        monkeypatch.setattr(second, "COMPARED_WHOLE", most)
+        for name in ("WATCHED", "COMPARED"):
+            monkeypatch.setattr(second, name, most)
         sampled.clear()
         net: Any = torch.nn.Linear(600, 600)
         opt = torch.optim.Adam(net.parameters())
@@ -182,13 +183,8 @@ def test_samples_are_for_what_optimizers_remember_before_anything_else(
 
     found, remembered = addresses(2 * 600 * 600 * 4)  # the weights, and their gradients
     assert float(rv.checkpoint("last", epoch=3)["opt"]["state"][0]["exp_avg"].abs().sum()) == 0.0, "all of it was written"
-    if watching:
-        assert found == set(), "there is so little that all of it is watched"
-        found, remembered = addresses(0)
-        assert found == remembered, "the others are watched"
-        return
     assert found == remembered
-    assert addresses(64 << 20)[0] == set(), "so much is compared whole, whoever has it"
+    assert addresses(64 << 20)[0] == set(), "so much is watched or compared whole, whoever has it"
     every, _ = addresses(0)
     assert len(every) > len(remembered), "the others as well, where there are too many"
 
@@ -274,3 +270,22 @@ def test_without_memory_for_a_copy_the_training_waits_and_that_is_what_it_costs(
         for _ in rv.loop("epoch", range(2)):
             pass
     assert jobs and all(job.manifest.stats["stall_s"] > 0 and job.lost_s == job.stall_s for job in jobs)
+
+
+def test_what_was_written_between_the_parts_once_is_copied_from_then_on(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample would not see its next write."""
+    monkeypatch.setattr(scope, "project_modules", lambda _: iter([]))
+    weights, rest = torch.zeros(300_000), torch.zeros(700_000)
+    with rv.run() as run, rv.checkpointing(weights=weights, rest=rest):
+        for epoch in rv.loop("epoch", range(4)):
+            if epoch == 2:
+                for name in ("WATCHED", "COMPARED"):
+                    monkeypatch.setattr(second, name, 0)
+            for _ in rv.loop("step", range(2)):
+                weights += 1.0
+                rest += 1.0
+            weights.data[17] = 100.0 + epoch
+    for epoch in range(4):
+        state = rv.checkpoint(run.id, epoch=epoch)
+        seen = epoch < 2 or pages.here() is not None
+        assert (state.boundary, float(state["weights"][17]) == 100.0 + epoch) == ("iteration", seen)

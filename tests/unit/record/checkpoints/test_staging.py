@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from rearview.record.checkpoints import staging
-from rearview.record.checkpoints.staging import PAGE, SMALL, Arena
+from rearview.record.checkpoints.staging import PAGE, SAMPLE, SMALL, Arena
 from rearview.store.packs.hashing import digest, held_digest
 
 
@@ -90,10 +90,10 @@ def test_an_interrupted_copy_leaves_nobody_behind_who_reads_the_memory_of_the_pr
     assert len(done) == 1, "the helper was still at it, or went on"
 
 
-def test_samples_see_what_every_page_has_and_the_end() -> None:
-    data = bytes(3 * PAGE + 100)
+def test_samples_see_what_every_stretch_has_and_the_end() -> None:
+    data = bytes(3 * SAMPLE + 100)
     assert staging.alike(at_its_place(data), memoryview(bytearray(data)))
-    for at in (0, PAGE, 2 * PAGE, 3 * PAGE, len(data) - 1):
+    for at in (0, SAMPLE, 2 * SAMPLE, 3 * SAMPLE, len(data) - 1):
         changed = bytearray(data)
         changed[at] = 1
         assert not staging.alike(at_its_place(data), memoryview(changed))
