@@ -454,6 +454,43 @@ def test_a_loop_in_a_skip_block(program: str, project: Path, cli: RunsProgram, t
     assert [(row["epoch"], row["step"]) for row in rows] == [(epoch, step) for epoch in range(4) for step in range(3)]
 
 
+VALIDATES = """
+import os, time, glob
+import torch
+import rearview as rv
+
+torch.manual_seed(0)
+net = torch.nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(5)):
+        for step in rv.loop("step", range(3)):
+            opt.zero_grad()
+            loss = net(torch.ones(2, 4)).pow(2).mean()
+            loss.backward()
+            opt.step()
+        value = net(torch.ones(2, 4)).pow(2).mean()
+        rv.log("value", value.item())
+        while os.environ.get("DIE") and epoch == 3:
+            if len(glob.glob(".rearview/runs/*/checkpoints/*-iteration.json")) == 3:
+                os.kill(os.getpid(), 9)
+            time.sleep(0.01)
+print("final", net.weight, value)
+"""
+
+
+def test_a_value_with_a_history_that_nobody_looks_at_any_more(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
+    """The state at the end of an iteration lacks nothing for it."""
+    (project / "train.py").write_text(VALIDATES)
+    full = cli("run", "train.py", env={"REARVIEW_DIR": str(tmp_path / "elsewhere")}, check=True)
+    assert "partial" not in full.stderr
+    assert cli("run", "train.py", env={"REARVIEW_EVERY": "1", "DIE": "1"}).returncode == -9
+    done = cli("resume", "--yes", check=True)
+    assert "epoch=3, behind the loop step" in done.stderr or "after epoch=2" in done.stderr
+    assert "partial" not in done.stderr
+    assert done.stdout == full.stdout
+
+
 STAGES = """
 import glob, os, random, time
 import rearview as rv

@@ -38,10 +38,10 @@ class Midway:
 def look(tree: ast.AST, at: Position, within: Position | None = None) -> Midway | None:
     """What is known of a place; None if there is nothing. `within`: what drives the loop of which it is an iteration; what is around that
     loop does not count."""
-    path = _path(tree, at)
+    path = path_to(tree, at)
     if path is None:
         return None
-    end = _loop_of(path, None if within is None else _path(tree, within))
+    end = _loop_of(path, None if within is None else path_to(tree, within))
     gathers, managers = ast.unparse(path[-1]) if isinstance(path[-1], _GATHERING) else "", list[str]()
     waiting = list[str]()
     in_statement = True
@@ -63,7 +63,7 @@ def look(tree: ast.AST, at: Position, within: Position | None = None) -> Midway 
     return Midway(called, gathers, tuple(waiting), tuple(managers))
 
 
-def _path(tree: ast.AST, at: Position) -> list[ast.AST] | None:
+def path_to(tree: ast.AST, at: Position) -> list[ast.AST] | None:
     """From the whole text to the innermost expression that stands exactly there; a call may be told by its end alone."""
     exact: list[ast.AST] | None = None
     ending: list[ast.AST] | None = None

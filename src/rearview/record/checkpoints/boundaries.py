@@ -33,6 +33,8 @@ class Boundary:
     """What a position cannot bring back."""
     beside: list[list[str]] = field(default_factory=list)
     """Work that would be started again on the way here (`at_work`), as rows of a manifest."""
+    rebound: frozenset[str] = frozenset()
+    """Variables whose values are of no further use here: they get others before anything reads them."""
 
 
 def chain(node: Node) -> list[Node]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rearview.record import dropped
@@ -204,6 +204,8 @@ class Following:
             for depth in range(len(levels)):
                 boundary.inexact.extend(roots.get(("position", depth), {}).get("inexact", ()))
             boundary.beside.extend(self._way.gathered)
+            if part != boundaries.INSIDE and len(self._scope.frames()) == 1:  # else there may be two variables of one name
+                boundary = replace(boundary, rebound=self._way.rebound(behind_nested=part == boundaries.BLOCK))
             if part != boundaries.ITERATION:
                 boundary.beside.extend(self._beside.rows)
                 boundary.beside.extend(self._way.rows(caller()))

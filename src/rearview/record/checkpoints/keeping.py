@@ -29,8 +29,9 @@ from rearview.record.loops import Node
 from rearview.record.reserve import Reserve
 from rearview.record.say import say
 from rearview.state import positions, streams
-from rearview.state.capture import Captured, capture
+from rearview.state.capture import Captured, Missing, capture
 from rearview.state.places import root_text
+from rearview.state.take import histories
 from rearview.state.take.again import Again
 from rearview.state.take.hooks import Hooks
 from rearview.state.take.texts import Texts
@@ -230,9 +231,15 @@ class Keeping:
         self._name_what_is_large(captured)
         return True
 
+    @staticmethod
+    def _is_done_with(lack: Missing, captured: Captured, boundary: Boundary) -> bool:
+        """Whether it is the history of a value that nothing looks at any more. Of more than are named, nothing is known of the others."""
+        pending = [one for one in captured.missing if one.why == histories.PENDING]
+        return lack in pending and len(pending) < histories.MOST and lack.where in boundary.rebound
+
     def _manifest(self, boundary: Boundary, captured: Captured) -> Manifest:
         recorder = self.recorder
-        missing = [[lack.where, lack.type_name, lack.why] for lack in captured.missing]
+        missing = [[lack.where, lack.type_name, lack.why] for lack in captured.missing if not self._is_done_with(lack, captured, boundary)]
         missing += [[str(boundary.path[-1][0]), "position", why] for why in boundary.inexact]
         missing += boundary.beside
         self._say_partial(missing)

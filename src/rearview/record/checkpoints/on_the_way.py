@@ -24,6 +24,7 @@ from typing import Any
 
 from rearview.instrument import midway
 from rearview.instrument.midway import Midway, Position
+from rearview.instrument.rebound import rebound
 from rearview.record import firsts
 from rearview.state import frames as variables
 from rearview.state.take.owners import is_the_users
@@ -64,6 +65,15 @@ class Way:
         """What gathers the items of the main loop itself, or of a generator that it is in."""
         self._earlier: list[tuple[str, list[Frame], tuple[int, ...]]] = []
         """Nested loops that began in this iteration: their names, the frames that led to them, the arguments of the innermost."""
+
+    def rebound(self, *, behind_nested: bool) -> frozenset[str]:
+        """The variables that get other values before anything reads them, from the end of an iteration of the main loop on, or from that of
+        the nested loop that began last."""
+        (main, code, at), last = self._main, self._earlier[-1][1][-1] if self._earlier else None
+        if behind_nested and (last is None or last[:2] != (main, code)):
+            return frozenset()
+        with firsts.unseen():
+            return _rebound(code, at, last[2] if behind_nested and last is not None else None)
 
     def iteration_ended(self) -> None:
         """What comes next is another iteration."""
@@ -192,6 +202,13 @@ def _midway(code: CodeType, at: int, within: int | None) -> Midway | None:
     if tree is None or here is None:
         return None
     return midway.look(tree, here, None if within is None else _position(code, within))
+
+
+@functools.lru_cache(maxsize=16)
+def _rebound(code: CodeType, at: int, nested: int | None) -> frozenset[str]:
+    here, behind = _position(code, at), None if nested is None else _position(code, nested)
+    tree = _tree(code.co_filename) if here is not None and (behind is None) == (nested is None) else None
+    return frozenset() if here is None or tree is None else rebound(tree, here, behind)
 
 
 def _position(code: CodeType, at: int) -> Position | None:
