@@ -26,6 +26,11 @@ _WRITE = frozenset(
 _DEFINED = re.compile(r"\bdef\s+(\w+)")
 
 
+def is_worth_a_look(text: str) -> bool:
+    """Whether a text comes by such memory at all; soon told, of the many and large texts of libraries too."""
+    return _WORTH_A_LOOK.search(text) is not None
+
+
 def functions(text: str) -> set[str]:
     """What a text defines: what is given to one of these may be written to."""
     return set(_DEFINED.findall(text))
@@ -39,7 +44,7 @@ def writes(text: str, own: Collection[str] = ()) -> bool:
     >>> writes("net.weight.data = other"), writes("seen.append(x.numpy())"), writes("from torch.utils.data import DataLoader")
     (False, False, False)
     """
-    if not _WORTH_A_LOOK.search(text):
+    if not is_worth_a_look(text):
         return False
     try:
         nodes = list(ast.walk(ast.parse(text)))

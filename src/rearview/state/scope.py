@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import types
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +157,14 @@ def project_modules(project: Path) -> Iterator[tuple[str, types.ModuleType]]:
     """The loaded modules whose source lies in the project, and the program itself; none that was installed."""
     modules = sys.modules.copy()  # programs put other things there too
     yield from _ours(str(project), tuple(modules), tuple(map(identity, modules.values())))[0]
+
+
+def library_files(project: Path, without: Collection[str]) -> set[str]:
+    """The sources of loaded modules that are neither the project's nor Python's own, nor of these packages."""
+    left_out = {*without, *sys.stdlib_module_names, OURS, "__main__"}
+    files = {vars(module).get("__file__") for name, module in sys.modules.copy().items() if name.partition(".")[0] not in left_out
+             and isinstance(module, types.ModuleType)}  # fmt: skip
+    return {file for file in files if type(file) is str and file.endswith(".py") and not _is_of(str(project), file)}
 
 
 @functools.lru_cache(maxsize=1)

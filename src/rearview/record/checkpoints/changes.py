@@ -69,6 +69,10 @@ class Changes:
             return seen.names
         return None
 
+    def knows(self, buffer: Buffer) -> bool:
+        """Whether it was kept before."""
+        return buffer.key in self._seen
+
     def watch(self, buffer: Buffer) -> Watch | None:
         """By which it is known whether the buffer holds what it is expected to."""
         seen = self._seen.get(buffer.key)

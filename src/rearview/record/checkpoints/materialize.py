@@ -88,7 +88,7 @@ class Materializer:
         """Copy what may have changed and hand it over. `second`: the first part of this checkpoint was taken just now."""
         first = self._last if second and self._last is not None and self._last.manifest.part == boundaries.BLOCK else None
         job = Job(manifest, captured, first, period, files, second)
-        copies = self._sort(job, self._since_first(first))
+        copies = self._sort(job, self._since_first(first, captured))
         arena = self._arenas[0]
         total = sum(captured.buffers[k].nbytes for k in copies)
         if self.busy and first is not None and total <= SECOND_ROOM:
@@ -117,13 +117,21 @@ class Materializer:
             self.wait()
         return job
 
-    def _since_first(self, first: Job | None) -> dict[int, bool]:
-        """Of the buffers of the first part that are watched, whether nobody has written to them since. What was copied is let go."""
+    def _since_first(self, first: Job | None, captured: Any) -> dict[int, bool]:
+        """Of the buffers of the first part that are watched, whether nobody has written to them since. What was copied is let go.
+
+        Those that are elsewhere now, or not at all, are not looked at: their memory was given back.
+        """
         if first is None:
             self._watched.let_go()
             return {}
-        found = dict(zip(first.watched, self._watched.unwritten_copied() or (), strict=False))
-        found.update(zip(first.watches, self._watched.unwritten(list(first.watches.values())), strict=True))
+        now = {buffer.key: (buffer.address, buffer.nbytes) for buffer in captured.buffers}
+        then = [(k, first.captured.buffers[k]) for k in (*first.watched, *first.watches)]
+        still = {k for k, buffer in then if now.get(buffer.key) == (buffer.address, buffer.nbytes)}
+        watches = {k: watch for k, watch in first.watches.items() if k in still}
+        found = {k: False for k, _ in then}
+        found.update(zip(first.watched, self._watched.unwritten_copied([k in still for k in first.watched]) or (), strict=False))
+        found.update(zip(watches, self._watched.unwritten(list(watches.values())), strict=True))
         for k, is_unwritten in found.items():
             if not is_unwritten:
                 self.changes.was_written(first.captured.buffers[k], copied=k in first.staged)
@@ -156,7 +164,7 @@ class Materializer:
         return sorted(copies + self._written(job))
 
     def _written(self, job: Job) -> list[int]:
-        """What was expected to be as it was and is not, as the kernel says: it is copied. What is not watched yet is so from now on."""
+        """What was expected to be as it was and is not, as the kernel says: it is copied. So is what it did not watch yet, and does now."""
         buffers = job.captured.buffers
         job.watches = {k: watch for k in job.expected if (watch := self.changes.watch(buffers[k])) is not None}
         answers = dict(zip(job.watches, self._watched.unwritten(list(job.watches.values())), strict=True))
@@ -164,10 +172,16 @@ class Materializer:
         written = [k for k, is_unwritten in answers.items() if not is_unwritten]
         for k in written:
             del job.expected[k], job.watches[k]
-        new = [k for k in job.expected if k not in job.watches]
+        rest = [k for k in range(len(buffers)) if k not in job.watches]
+        new = [k for k in rest if k in job.expected or self._is_new_and_constant(job, k, buffers[k])]
         begun = zip(new, self._watched.begin([(buffers[k].address, buffers[k].nbytes) for k in new]), strict=True)
-        job.watches.update((k, watch) for k, watch in begun if watch is not None)
-        return written
+        watches = {k: watch for k, watch in begun if watch is not None}
+        job.watches |= watches
+        return written + [k for k in watches if job.expected.pop(k, None) is not None]
+
+    def _is_new_and_constant(self, job: Job, k: int, buffer: Any) -> bool:
+        """Whether a buffer is copied now, and probably never again: watched from now on, it need not be the next time."""
+        return buffer.constant_hint and not (buffer.private or k in job.same_as or self.changes.knows(buffer))
 
     def _copied(self, buffers: Sequence[Any], size_bytes: int, arena: Arena) -> staging.Copies | None:
         """Copies of buffers, unless there is no memory for them."""

@@ -24,7 +24,8 @@ def worth_watching(first: Job, rests: Callable[[LiveBuffer], bool], uncounted: C
     source has no write that torch does not count, the largest are left to samples (`as_in_first`), what optimizers remember first.
     """
     buffers = first.captured.buffers
-    large = [k for k in first.addresses if buffers[k].address and buffers[k].nbytes >= _LARGE and rests(buffers[k])]
+    copied = [k for k in first.addresses if k not in first.watches]
+    large = [k for k in copied if buffers[k].address and buffers[k].nbytes >= _LARGE and rests(buffers[k])]
     left_out = _too_much({k: buffers[k].nbytes for k in large}, WATCHED, first.captured, uncounted)
     return [k for k in large if k not in left_out]
 

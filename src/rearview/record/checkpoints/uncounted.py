@@ -1,4 +1,4 @@
-"""Whether the program that runs writes to memory past torch's count of writes, as far as its source says.
+"""Whether the program that runs, or a library that it uses, writes to memory past torch's count of writes, as far as its source says.
 
 Reads source when it is asked, once for each module; what is in it is for `instrument.uncounted`.
 """
@@ -13,6 +13,13 @@ from rearview.instrument import uncounted
 from rearview.record import firsts
 from rearview.state import scope
 
+_HARMLESS = frozenset("torch torchgen functorch numpy sympy mpmath networkx jinja2 markupsafe filelock fsspec typing_extensions".split())
+"""Libraries that are there with torch, and torch itself: what it writes in this way, it writes as a whole."""
+
+
+_MOST = 1 << 20
+"""Characters of libraries that are looked into."""
+
 
 class Uncounted:
     """Asked when it matters: reading a project takes longer than one checkpoint may."""
@@ -22,9 +29,24 @@ class Uncounted:
         self._texts: dict[str, str] = {}
         self._own: set[str] = set()
         self._found = False
+        self._libraries: set[str] = set()
+        self._found_in_libraries = False
 
     def is_there(self) -> bool:
-        """Whether something in the modules that are loaded by now may be such a write. What has no source may do anything."""
+        """Whether something in the modules that are loaded may be such a write. What of the project has no source may do anything."""
+        return self._is_in_libraries() or self._is_in_project()
+
+    def _is_in_libraries(self) -> bool:
+        if not self._found_in_libraries:
+            new = scope.library_files(self._project, _HARMLESS) - self._libraries
+            self._libraries |= new
+            with firsts.unseen():
+                texts = [text for file in sorted(new) if "torch" in (text := _content(file)) and uncounted.is_worth_a_look(text)]
+            # so much is not read quickly: something in it will be one
+            self._found_in_libraries = sum(map(len, texts)) > _MOST or any(map(uncounted.writes, texts))
+        return self._found_in_libraries
+
+    def _is_in_project(self) -> bool:
         files = {str(vars(module).get("__file__")) for _, module in scope.project_modules(self._project)}
         new = files - self._texts.keys()
         if new and not self._found:
@@ -34,6 +56,14 @@ class Uncounted:
             # what is new may define what the others call
             self._found = None in read.values() or any(uncounted.writes(text, self._own) for text in self._texts.values())
         return self._found
+
+
+def _content(file: str) -> str:
+    try:
+        with open(file, encoding="utf-8", errors="replace") as source:
+            return source.read()
+    except OSError:
+        return ""
 
 
 def _text(file: str) -> str | None:

@@ -103,17 +103,20 @@ class Watched:
         now.watched = kernel.watch(now.spans)
         return True
 
-    def unwritten_copied(self) -> list[bool] | None:
-        """Of which of them nobody has written to since they were copied, in their order; they are let go. None: nothing was watched."""
+    def unwritten_copied(self, still: Sequence[bool]) -> list[bool] | None:
+        """Of which of them nobody has written to since they were copied, in their order; they are let go. None: nothing was watched.
+        `still`: whether each is where it was; the memory of others may be gone, and is not touched."""
         now, kernel = self._copies, self._pages
         if now is None or kernel is None or not now.watched:
             return None
         watched, now.watched = now.watched, []
         left = kernel.unwritten(watched)
         kernel.let_go(watched)
-        alike = [True] * len(now.places) if left == now.spans else [_among(left, span) for span in now.whole]
-        for place in staging.unequal(now.ends):
-            alike[now.of_end[place]] = False
+        is_whole = left == now.spans
+        alike = [is_there and (is_whole or _among(left, span)) for is_there, span in zip(still, now.whole, strict=True)]
+        ends = [(number, end) for number, end in zip(now.of_end, now.ends, strict=True) if still[number]]
+        for place in staging.unequal([end for _, end in ends]):
+            alike[ends[place][0]] = False
         return alike
 
     def let_go(self) -> None:

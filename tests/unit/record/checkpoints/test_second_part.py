@@ -97,8 +97,8 @@ def test_a_counted_write_that_the_kernel_does_not_see(watching: bool, recording:
     """Of a device, into memory that it may write to by itself: here it does not see any."""
     asked: list[int] = []
 
-    def sees_none(watched: Watched) -> list[bool] | None:
-        answer = unwritten(watched)
+    def sees_none(watched: Watched, still: list[bool]) -> list[bool] | None:
+        answer = unwritten(watched, still)
         asked.extend(answer or ())
         return None if answer is None else [True] * len(answer)
 
@@ -161,6 +161,7 @@ def test_a_write_that_torch_does_not_count_beside_what_optimizers_remember(recor
 
 def test_samples_are_for_what_optimizers_remember_before_anything_else(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scope, "project_modules", lambda _: iter([]))  # what runs tests has no source: it may do anything
+    monkeypatch.setattr(scope, "library_files", lambda *_: set())
     sampled: list[int] = []
     alike = staging.alike
     monkeypatch.setattr(staging, "alike", lambda buffer, copied: sampled.append(buffer.address) or alike(buffer, copied))
@@ -275,6 +276,7 @@ def test_without_memory_for_a_copy_the_training_waits_and_that_is_what_it_costs(
 def test_what_was_written_between_the_parts_once_is_copied_from_then_on(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sample would not see its next write."""
     monkeypatch.setattr(scope, "project_modules", lambda _: iter([]))
+    monkeypatch.setattr(scope, "library_files", lambda *_: set())
     weights, rest = torch.zeros(300_000), torch.zeros(700_000)
     with rv.run() as run, rv.checkpointing(weights=weights, rest=rest):
         for epoch in rv.loop("epoch", range(4)):
@@ -289,3 +291,42 @@ def test_what_was_written_between_the_parts_once_is_copied_from_then_on(recordin
         state = rv.checkpoint(run.id, epoch=epoch)
         seen = epoch < 2 or pages.here() is not None
         assert (state.boundary, float(state["weights"][17]) == 100.0 + epoch) == ("iteration", seen)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("how", ["grown", "shared", "freed", "given anew", "exchanged", "array grown"])
+def test_memory_that_is_elsewhere_at_the_second_part(how: str, frozen: bool, recording: Path) -> None:
+    """It was watched, and its end is compared: what was given back must not be touched."""
+    size = 2_000_000
+    array = np.zeros(size)
+    held: Any = torch.zeros(size)
+    with rv.run() as run, rv.checkpointing(held=held, array=array):
+        for epoch in rv.loop("epoch", range(8)):
+            for _ in rv.loop("step", range(2)):
+                if not frozen:
+                    held += 1.0
+                    array += 1.0
+            if frozen and epoch < 3:
+                continue
+            if how == "grown":
+                held.resize_(size * (epoch + 2))
+                held[size:] = 0.0
+            elif how == "shared":
+                held.share_memory_()
+            elif how == "freed":
+                kept, memory = held.double(), held.untyped_storage()
+                memory.resize_(0)
+                memory.resize_(4 * size)
+                held.copy_(kept)
+            elif how == "given anew":
+                held.data = torch.full((size,), 7.0)
+            elif how == "exchanged":
+                held.set_(torch.full((size,), 7.0))
+            else:
+                array.resize(size * (epoch + 2), refcheck=False)
+            held[17] = 100.0 + epoch
+            array[17] = 100.0 + epoch
+    state = rv.checkpoint(run.id, epoch=7)
+    assert state.boundary == "iteration"
+    assert torch.equal(torch.as_tensor(state["held"]), held)
+    assert np.array_equal(state["array"], array)

@@ -233,13 +233,13 @@ def test_copies_that_are_watched_overtake_as_well(all_of_it: Watched) -> None:
     room, copy = np.zeros(1_000_000, dtype=np.uint8), np.zeros(1_000_000, dtype=np.uint8)
     places, copies = _places(room[:600_000]), [copy.ctypes.data]
     all_of_it.copied(places, copies)
-    assert all_of_it.unwritten_copied() == [True]
+    assert all_of_it.unwritten_copied([True]) == [True]
     for _ in range(2):  # what was worked out the time before serves again, and is looked through again
         (before,) = _begun(all_of_it, room[100:500_000])
         room[250_000] += 1
         all_of_it.copied(places, copies)
         assert all_of_it.unwritten([before]) == [False]
-        assert all_of_it.unwritten_copied() == [True]
+        assert all_of_it.unwritten_copied([True]) == [True]
 
 
 @pytest.mark.parametrize("at", [0, 250_000, -1, None])
@@ -252,12 +252,12 @@ def test_copies_are_watched_until_somebody_asks(at: int | None, all_of_it: Watch
         if at is not None:
             one[at] += 1
         room[0] += 1  # beside them, on the same page
-        assert all_of_it.unwritten_copied() == [at is None, True]
-        assert all_of_it.unwritten_copied() is None
+        assert all_of_it.unwritten_copied([True, True]) == [at is None, True]
+        assert all_of_it.unwritten_copied([True, True]) is None
         copies[0][:] = one
     all_of_it.copied(_places(one, other), [copy.ctypes.data for copy in copies])
     all_of_it.let_go()
-    assert all_of_it.unwritten_copied() is None
+    assert all_of_it.unwritten_copied([True, True]) is None
 
 
 def test_nothing_is_watched_where_the_kernel_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,10 +265,22 @@ def test_nothing_is_watched_where_the_kernel_does_not(monkeypatch: pytest.Monkey
     everything, room = Watched(), np.zeros(1_000_000, dtype=np.uint8)
     assert everything.begin(_places(room)) == [None]
     everything.copied(_places(room), [room.ctypes.data])
-    assert everything.unwritten_copied() is None
+    assert everything.unwritten_copied([True]) is None
     assert everything.unwritten([]) == []
 
 
 def test_a_kernel_that_misses_a_write_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Pages, "unwritten", lambda self, spans: list(spans))
     assert pages.here() is None
+
+
+def test_memory_that_was_given_back_is_not_looked_at(all_of_it: Watched) -> None:
+    gone = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    view = ctypes.c_char.from_buffer(gone)
+    address = ctypes.addressof(view)
+    del view
+    room, copy = np.zeros(1_000_000, dtype=np.uint8), np.zeros(3_000_000, dtype=np.uint8)
+    (place,) = _places(room)
+    all_of_it.copied([(address + 100, 900_000), place], [copy.ctypes.data, copy.ctypes.data + 1_000_000])
+    gone.close()
+    assert all_of_it.unwritten_copied([False, True]) == [False, True]
