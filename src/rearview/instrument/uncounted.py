@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 
 _WORTH_A_LOOK = re.compile(r"\.data\b|\bnumpy\(|\basarray\(|__array|dlpack|memoryview|_storage\(|data_ptr")
 """What stands in any text that comes by such memory."""
+_OF_TENSORS = re.compile(r"torch|\.numpy\(|\.detach\(|dlpack|untyped_storage|data_ptr")
 _GIVES = frozenset("numpy asarray __array__ from_dlpack untyped_storage storage memoryview data_ptr".split())
 """Functions and methods that give what shares the memory of what they are asked about."""
 _VIEWS = frozenset(
@@ -24,6 +25,15 @@ _WRITE = frozenset(
 )
 """Methods and functions of NumPy's that write, and of ctypes; torch's end with `_`."""
 _DEFINED = re.compile(r"\bdef\s+(\w+)")
+
+
+def knows_tensors(text: str) -> bool:
+    """Whether a library's text has to do with tensors.
+
+    >>> knows_tensors("import torch"), knows_tensors("t.detach().numpy()[i] = v"), knows_tensors("self.data[k] = v")
+    (True, True, False)
+    """
+    return _OF_TENSORS.search(text) is not None
 
 
 def is_worth_a_look(text: str) -> bool:

@@ -41,7 +41,9 @@ class Uncounted:
             new = scope.library_files(self._project, _HARMLESS) - self._libraries
             self._libraries |= new
             with firsts.unseen():
-                texts = [text for file in sorted(new) if "torch" in (text := _content(file)) and uncounted.is_worth_a_look(text)]
+                texts = [
+                    text for file in sorted(new) if uncounted.knows_tensors(text := _content(file)) and uncounted.is_worth_a_look(text)
+                ]
             # so much is not read quickly: something in it will be one
             self._found_in_libraries = sum(map(len, texts)) > _MOST or any(map(uncounted.writes, texts))
         return self._found_in_libraries
