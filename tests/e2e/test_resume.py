@@ -481,6 +481,7 @@ print("final", net.weight, value)
 
 def test_a_value_with_a_history_that_nobody_looks_at_any_more(project: Path, cli: RunsProgram, tmp_path: Path) -> None:
     """The state at the end of an iteration lacks nothing for it."""
+    pytest.importorskip("torch")
     (project / "train.py").write_text(VALIDATES)
     full = cli("run", "train.py", env={"REARVIEW_DIR": str(tmp_path / "elsewhere")}, check=True)
     assert "partial" not in full.stderr

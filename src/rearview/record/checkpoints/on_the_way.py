@@ -69,11 +69,11 @@ class Way:
     def rebound(self, *, behind_nested: bool) -> frozenset[str]:
         """The variables that get other values before anything reads them, from the end of an iteration of the main loop on, or from that of
         the nested loop that began last."""
-        (main, code, at), last = self._main, self._earlier[-1][1][-1] if self._earlier else None
-        if behind_nested and (last is None or last[:2] != (main, code)):
+        (main, code, at), frames = self._main, self._earlier[-1][1] if behind_nested and self._earlier else []
+        if behind_nested and (not frames or frames[-1][:2] != (main, code)):
             return frozenset()
         with firsts.unseen():
-            return _rebound(code, at, last[2] if behind_nested and last is not None else None)
+            return _rebound(code, at, frames[-1][2] if frames else None)
 
     def iteration_ended(self) -> None:
         """What comes next is another iteration."""

@@ -12,7 +12,7 @@ from rearview.record.checkpoints import uncounted
 from rearview.record.checkpoints.uncounted import Uncounted
 from rearview.state import scope
 
-WRITES = "import torch\ndef bump(t):\n    t.detach().numpy()[0] = -5.0\n"
+WRITES = "def bump(t):\n    t.detach().numpy()[0] = -5.0\n"
 
 
 @pytest.fixture
