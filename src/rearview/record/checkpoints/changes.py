@@ -69,9 +69,9 @@ class Changes:
             return seen.names
         return None
 
-    def knows(self, buffer: Buffer) -> bool:
-        """Whether it was kept before."""
-        return buffer.key in self._seen
+    def is_new_and_constant(self, buffer: Buffer) -> bool:
+        """Whether a buffer is copied now, and probably never again: watched from now on, it need not be the next time."""
+        return buffer.constant_hint and buffer.key not in self._seen and buffer.nbytes >= _WORTH_A_HINT and buffer.address != 0
 
     def watch(self, buffer: Buffer) -> Watch | None:
         """By which it is known whether the buffer holds what it is expected to."""

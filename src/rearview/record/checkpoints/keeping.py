@@ -18,7 +18,8 @@ from rearview.record.checkpoints.at_work import Fed
 from rearview.record.checkpoints.boundaries import Boundary
 from rearview.record.checkpoints.cadence import AdaptivePeriod
 from rearview.record.checkpoints.jobs import Job
-from rearview.record.checkpoints.materialize import Materializer, is_of_memory, is_of_the_disk, is_void
+from rearview.record.checkpoints.materialize import Materializer, is_of_the_disk, is_void
+from rearview.record.checkpoints.room import is_of_memory
 from rearview.record.checkpoints.scope import Roots, Scope
 from rearview.record.checkpoints.thinning import Thinning
 from rearview.record.checkpoints.timing import Timing

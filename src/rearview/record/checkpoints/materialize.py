@@ -7,7 +7,6 @@ one call, and is not there in a forked child.
 from __future__ import annotations
 
 import contextlib
-import errno
 import operator
 import queue
 import threading
@@ -21,8 +20,8 @@ from rearview.record import firsts
 from rearview.record.checkpoints import boundaries, proofs, staging
 from rearview.record.checkpoints.changes import Changes
 from rearview.record.checkpoints.jobs import Files, Job, Spans, let_go
-from rearview.record.checkpoints.room import available_bytes
-from rearview.record.checkpoints.second import as_in_first, worth_watching
+from rearview.record.checkpoints.room import available_bytes, is_of_memory
+from rearview.record.checkpoints.second import as_in_first, where_they_were, worth_watching
 from rearview.record.checkpoints.staging import Arena
 from rearview.record.checkpoints.watched import Watched
 from rearview.state import tree as trees
@@ -118,18 +117,13 @@ class Materializer:
         return job
 
     def _since_first(self, first: Job | None, captured: Any) -> dict[int, bool]:
-        """Of the buffers of the first part that are watched, whether nobody has written to them since. What was copied is let go.
-
-        Those that are elsewhere now, or not at all, are not looked at: their memory was given back.
-        """
+        """Of the buffers of the first part that are watched, whether nobody has written to them since. What was copied is let go."""
         if first is None:
             self._watched.let_go()
             return {}
-        now = {buffer.key: (buffer.address, buffer.nbytes) for buffer in captured.buffers}
-        then = [(k, first.captured.buffers[k]) for k in (*first.watched, *first.watches)]
-        still = {k for k, buffer in then if now.get(buffer.key) == (buffer.address, buffer.nbytes)}
+        still = where_they_were(first, captured)
         watches = {k: watch for k, watch in first.watches.items() if k in still}
-        found = {k: False for k, _ in then}
+        found = dict.fromkeys((*first.watched, *first.watches), False)
         found.update(zip(first.watched, self._watched.unwritten_copied([k in still for k in first.watched]) or (), strict=False))
         found.update(zip(watches, self._watched.unwritten(list(watches.values())), strict=True))
         for k, is_unwritten in found.items():
@@ -172,16 +166,12 @@ class Materializer:
         written = [k for k, is_unwritten in answers.items() if not is_unwritten]
         for k in written:
             del job.expected[k], job.watches[k]
-        rest = [k for k in range(len(buffers)) if k not in job.watches]
-        new = [k for k in rest if k in job.expected or self._is_new_and_constant(job, k, buffers[k])]
+        constant = {k for k, buffer in enumerate(buffers) if not buffer.private and self.changes.is_new_and_constant(buffer)}
+        new = sorted((constant - job.same_as.keys()) | (job.expected.keys() - job.watches.keys()))
         begun = zip(new, self._watched.begin([(buffers[k].address, buffers[k].nbytes) for k in new]), strict=True)
         watches = {k: watch for k, watch in begun if watch is not None}
         job.watches |= watches
         return written + [k for k in watches if job.expected.pop(k, None) is not None]
-
-    def _is_new_and_constant(self, job: Job, k: int, buffer: Any) -> bool:
-        """Whether a buffer is copied now, and probably never again: watched from now on, it need not be the next time."""
-        return buffer.constant_hint and not (buffer.private or k in job.same_as or self.changes.knows(buffer))
 
     def _copied(self, buffers: Sequence[Any], size_bytes: int, arena: Arena) -> staging.Copies | None:
         """Copies of buffers, unless there is no memory for them."""
@@ -400,8 +390,3 @@ def is_void(problem: Exception | None) -> bool:
 def is_of_the_disk(problem: Exception | None) -> bool:
     """Whether it is the disk that failed."""
     return isinstance(problem, (OSError, CheckpointError, StoreError))
-
-
-def is_of_memory(problem: Exception | None) -> bool:
-    """Whether there was no memory: there may be some the next time."""
-    return isinstance(problem, MemoryError) or (isinstance(problem, OSError) and problem.errno == errno.ENOMEM)

@@ -4,6 +4,7 @@ its own limit on addresses (`ulimit -v`). None where the system does not tell.""
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -94,3 +95,8 @@ def _read(path: Path) -> str | None:
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return path.read_text()
     return None
+
+
+def is_of_memory(problem: Exception | None) -> bool:
+    """Whether there was no memory: there may be some the next time."""
+    return isinstance(problem, MemoryError) or (isinstance(problem, OSError) and problem.errno == errno.ENOMEM)

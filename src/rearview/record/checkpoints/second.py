@@ -10,7 +10,7 @@ from rearview.state.buffers import LiveBuffer
 from rearview.state.capture import Captured
 from rearview.store.packs.hashing import held_digest
 
-WATCHED, COMPARED = 128 << 20, 64 << 20
+WATCHED, COMPARED = 64 << 20, 64 << 20
 """So much of large buffers the kernel is to watch between the parts, or where it does not, is compared byte by byte with the first part: a
 few milliseconds. All of a GB would take as long as the copy."""
 _LARGE = 1 << 20
@@ -28,6 +28,13 @@ def worth_watching(first: Job, rests: Callable[[LiveBuffer], bool], uncounted: C
     large = [k for k in copied if buffers[k].address and buffers[k].nbytes >= _LARGE and rests(buffers[k])]
     left_out = _too_much({k: buffers[k].nbytes for k in large}, WATCHED, first.captured, uncounted)
     return [k for k in large if k not in left_out]
+
+
+def where_they_were(first: Job, captured: Captured) -> set[int]:
+    """Which of the watched buffers of the first part are still at their places. That of others was given back: it is not to be touched."""
+    now = {buffer.key: (buffer.address, buffer.nbytes) for buffer in captured.buffers}
+    then = [(k, first.captured.buffers[k]) for k in (*first.watched, *first.watches)]
+    return {k for k, buffer in then if now.get(buffer.key) == (buffer.address, buffer.nbytes)}
 
 
 def _too_much(sizes: Mapping[int, int], most: int, captured: Captured, uncounted: Callable[[], bool]) -> set[int]:
