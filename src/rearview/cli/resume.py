@@ -14,7 +14,7 @@ import click
 from rearview import config
 from rearview.cli import options, starting
 from rearview.cli.shown import outlook, output, screen, text
-from rearview.errors import EXIT_FAILED, CheckpointError, NotFound, PlaceNotReached, UsageError
+from rearview.errors import EXIT_FAILED, CheckpointError, Damaged, NotFound, PlaceNotReached, UsageError
 from rearview.record import environment, process
 from rearview.record.resume import handshake, past, recorded_code, restore_points, resuming
 from rearview.record.resume.past import Past
@@ -108,24 +108,32 @@ def _look(run_ref: str | None, at: str | None, current_code: bool) -> tuple[RunI
 def _newest_unfinished(catalog: Any) -> RunInfo:
     """The newest one whose program can be started again; where there is none, the newest one, of which that is said."""
     running: RunInfo | None = None
-    passed_over: dict[RunId, RunInfo] = {}
+    passed_over: dict[RunId, tuple[RunInfo, str]] = {}
     for limit in (_LOOKED_AT, None):
         for run in catalog.runs(limit=limit):
             if run.status in ("killed", "failed") or (run.status == "running" and _is_ours(catalog.store, run)):
                 found: RunInfo = run
-                if again.why_not(read_run(catalog.store, run.run)):
-                    passed_over[run.run] = found
+                why = _cannot_start(catalog.store, found)
+                if why:
+                    passed_over[found.run] = found, why
                     continue
-                for one in passed_over:
-                    screen.note(f"rearview: passed over, as it is newer: {again.why_not(read_run(catalog.store, one))}")
+                for _, reason in passed_over.values():
+                    screen.note(f"rearview: passed over, as it is newer: {text.escape(reason)}")
                 return found
             running = running or (run if run.status == "running" else None)
     if passed_over:
-        return next(iter(passed_over.values()))
+        return next(iter(passed_over.values()))[0]
     if running is not None:
         where = _where(catalog.store, running)
         raise NotFound(f"no run was killed or failed; run {running.run} is still running{where}: wait for it, or end it first")
     raise NotFound("no run was killed or failed: there is nothing to go on with; `rearview runs` lists them")
+
+
+def _cannot_start(store: Store, run: RunInfo) -> str:
+    try:
+        return again.why_not(read_run(store, run.run))
+    except (Damaged, OSError) as problem:  # nothing says what it was
+        return str(problem)
 
 
 def _is_ours(store: Store, run: RunInfo) -> bool:

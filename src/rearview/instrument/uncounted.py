@@ -27,18 +27,13 @@ _WRITE = frozenset(
 _DEFINED = re.compile(r"\bdef\s+(\w+)")
 
 
-def knows_tensors(text: str) -> bool:
-    """Whether a library's text has to do with tensors.
+def may_write(text: str) -> bool:
+    """Whether a library's text has to do with tensors, and comes by their memory at all: soon told, of many and large ones.
 
-    >>> knows_tensors("import torch"), knows_tensors("t.detach().numpy()[i] = v"), knows_tensors("self.data[k] = v")
+    >>> may_write("import torch\nt.data[i] = v"), may_write("t.detach().numpy()[i] = v"), may_write("self.data[k] = v")
     (True, True, False)
     """
-    return _OF_TENSORS.search(text) is not None
-
-
-def is_worth_a_look(text: str) -> bool:
-    """Whether a text comes by such memory at all; soon told, of the many and large texts of libraries too."""
-    return _WORTH_A_LOOK.search(text) is not None
+    return _OF_TENSORS.search(text) is not None and _WORTH_A_LOOK.search(text) is not None
 
 
 def functions(text: str) -> set[str]:
@@ -54,7 +49,7 @@ def writes(text: str, own: Collection[str] = ()) -> bool:
     >>> writes("net.weight.data = other"), writes("seen.append(x.numpy())"), writes("from torch.utils.data import DataLoader")
     (False, False, False)
     """
-    if not is_worth_a_look(text):
+    if not _WORTH_A_LOOK.search(text):
         return False
     try:
         nodes = list(ast.walk(ast.parse(text)))

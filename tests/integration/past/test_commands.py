@@ -1,72 +1,19 @@
-"""The commands about checkpoints, over stores made by hand: checkpoints, pin, gc, export, show, sql."""
+"""The commands about checkpoints, over stores made by hand: checkpoints, export, show, sql."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rearview import past
-from rearview.cli.main import main
 from rearview.errors import NoCheckpoint
 from rearview.store import manifests
-from rearview.store.manifests import THINNED
 from rearview.testing.checkpoints import epoch, keep, keep_state
-from rearview.testing.stores import RunBuilder, StoreBuilder
-
-ACC = [0.1, 0.9, 0.3, 0.2, 0.5, 0.6]
-MB = 1_000_000
-
-Says = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def says(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Says:
-    """Run a command in this process: (exit code, what it printed, what it noted)."""
-    monkeypatch.setenv("COLUMNS", "140")
-
-    def run(*words: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = main(list(words))
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return run
-
-
-def asked(says: Says, *words: str) -> Any:
-    code, out, err = says(*words, "--json")
-    assert code == 0, err
-    return json.loads(out)
-
-
-def train(builder: StoreBuilder, name: str, *, ends: bool = True, size: int = MB, **facts: Any) -> RunBuilder:
-    """A run of six epochs called 1 to 6, a checkpoint in two parts after each, `acc` logged between the parts."""
-    run = builder.run(name=name, **facts)
-    process = run.process()
-    for k, _ in enumerate(process.loop("epoch", range(1, 7))):
-        for _ in process.loop("step", range(3)):
-            process.log("loss", 1.0 / (k + 1))
-        weights = os.urandom(size)
-        process.clock_us = 60_000_000 * k + 40_000_000
-        keep(run, k + 1, epoch(k, None, ["step", 0, 2, 2]), {"w": weights}, part="block", at_s=60 * k + 40)
-        process.log("acc", ACC[k])
-        keep(run, k + 1, epoch(k), {"w": weights, "h": bytes([k]) * 10}, at_s=60 * k + 41)
-    if ends:
-        process.end()
-    else:
-        process.stop()
-    return run
-
-
-def kept(says: Says, run: str = "last") -> list[str]:
-    found = asked(says, "checkpoints", run)["checkpoints"]
-    return list(dict.fromkeys(one["at"] for one in found if one["thinned"] is None))
-
+from rearview.testing.stores import StoreBuilder
+from tests.integration.past.commands import ACC, MB, Says, asked, train
 
 # checkpoints
 
@@ -201,118 +148,6 @@ def test_equal_states_have_one_digest(project: Path, says: Says) -> None:
     for _ in range(2):
         keep_state(builder.run(), 0, epoch(0), {("given", "w"): [1.5, "x"], ("given", "n"): 3})
     assert asked(says, "sql", "SELECT count(DISTINCT digest) AS n, count(*) AS c FROM checkpoints")["rows"] == [{"n": 1, "c": 2}]
-
-
-# pin and gc
-
-
-def test_gc_goes_by_the_projects_policy(project: Path, says: Says) -> None:
-    (project / "pyproject.toml").write_text('[tool.rearview]\nkeep = "peak-and-end, newest:2"\npeak = "max:acc"\n')
-    run = train(StoreBuilder(project), "a")
-    planned = asked(says, "gc", "--dry-run")
-    assert [one["at"] for one in planned["dropped"]] == ["epoch=1"] * 2 + ["epoch=3"] * 2 + ["epoch=4"] * 2
-    assert planned["dropped"][0]["why"] == "not kept by peak-and-end:max:acc, newest:2"
-    assert 3 * MB <= planned["frees_bytes"] <= 3.2 * MB
-    assert planned["freed_bytes"] is None
-    assert kept(says) == [f"epoch={k}" for k in range(1, 7)], "a dry run changes nothing"
-    assert "would free 3.0 MB; 3 checkpoints stay; nothing was removed" in says("gc", "--dry-run")[1]
-    done = asked(says, "gc")
-    assert done["frees_bytes"] == planned["frees_bytes"] <= done["freed_bytes"] <= 1.05 * planned["frees_bytes"]
-    assert kept(says) == ["epoch=2", "epoch=5", "epoch=6"]
-    assert asked(says, "gc")["dropped"] == []
-    whys = {one["at"]: one["why"] for one in asked(says, "checkpoints")["checkpoints"]}
-    assert whys["epoch=2"] == "the best acc (0.9)"
-    assert whys["epoch=6"] == "one of the newest 2, the last of its run"
-    assert len(manifests.marked(run.store, run.run, THINNED)) == 6, "the manifests stay, with their digests"
-    with pytest.raises(NoCheckpoint, match=r"epoch=3 was thinned \(not kept by peak-and-end:max:acc, newest:2\).*nearest are epoch=2"):
-        past.checkpoint("a", epoch=3)
-    assert says("checkpoints")[1].count("thinned") == 6
-
-
-def test_a_run_keeps_what_it_was_told(project: Path, says: Says) -> None:
-    builder = StoreBuilder(project)
-    train(builder, "own", keep="newest:1")
-    train(builder, "peak", peak="min:acc")
-    train(builder, "wrong", keep="most of it")
-    train(builder, "plain")
-    (project / "pyproject.toml").write_text('[tool.rearview]\nkeep = "peak-and-end"\npeak = "max:acc"\n')
-    code, _, err = says("gc")
-    assert code == 0
-    assert "'most of it'" in err
-    assert [kept(says, name) for name in ("own", "peak", "plain")] == [["epoch=6"], ["epoch=1", "epoch=6"], ["epoch=2", "epoch=6"]]
-    assert len(kept(says, "wrong")) == 6
-    told = {name: asked(says, "checkpoints", name)["keep"] for name in ("own", "peak", "wrong", "plain")}
-    assert told == {"own": "newest:1", "peak": "peak-and-end:min:acc", "wrong": "everything", "plain": "peak-and-end:max:acc"}
-    says("gc", "--keep", "newest:2")
-    assert kept(says, "wrong") == ["epoch=5", "epoch=6"], "a policy given to the command goes before the runs' own"
-
-
-def test_a_pin_stays_until_it_is_removed(project: Path, says: Says) -> None:
-    train(StoreBuilder(project), "a")
-    code, out, _ = says("pin", "a", "--at", "epoch=2..3")
-    assert (code, out) == (0, "pinned 4 checkpoints of run r000000000000: epoch=2, epoch=3\n")
-    says("gc", "--keep", "newest:1")
-    assert kept(says) == ["epoch=2", "epoch=3", "epoch=6"]
-    assert {one["why"] for one in asked(says, "checkpoints")["checkpoints"] if one["at"] == "epoch=2"} == {"pinned"}
-    assert says("pin", "a", "--at", "epoch#1", "--remove")[1].startswith("took the pin from 2 checkpoints of run r000000000000: epoch=2")
-    says("gc", "--keep", "newest:1")
-    assert kept(says) == ["epoch=3", "epoch=6"]
-    assert says("pin", "a")[1].startswith("pinned 2 checkpoints of run r000000000000 (2 already pinned): epoch=3, epoch=6")
-    code, _, err = says("pin", "a", "--at", "epoch=1")
-    assert code == 3
-    assert "thinned" in err
-
-
-def test_a_budget_thins_evenly_over_all_runs(project: Path, says: Says) -> None:
-    builder = StoreBuilder(project)
-    train(builder, "old")
-    train(builder, "new")
-    done = asked(says, "gc", "--keep", "budget:7MB")
-    assert done["above_budget_bytes"] == 0
-    size = sum(path.stat().st_blocks * 512 for path in (project / ".rearview").rglob("*") if path.is_file())
-    assert size <= 7.5 * MB
-    old, new = kept(says, "old"), kept(says, "new")
-    assert old[-1] == new[-1] == "epoch=6"
-    assert 2 <= len(old) < len(new), "older runs give first, and are not cut off"
-    assert old[0] not in ("epoch=5", "epoch=6")
-    code, out, _ = says("gc", "--keep", "budget:1MB")
-    assert code == 0
-    assert kept(says, "old") == kept(says, "new") == ["epoch=6"]
-    assert "above its budget of 1.0 MB" in out
-
-
-def test_a_run_that_was_killed_keeps_what_a_resume_starts_from(project: Path, says: Says) -> None:
-    train(StoreBuilder(project), "a", ends=False)
-    says("gc", "--keep", "peak-and-end:max:acc")
-    assert kept(says) == ["epoch=2", "epoch=6"]
-    assert asked(says, "checkpoints")["checkpoints"][-1]["why"] == "a resume starts from it"
-
-
-def test_frozen_weights_stay_while_a_checkpoint_has_them(project: Path, says: Says) -> None:
-    run = StoreBuilder(project).run()
-    frozen = os.urandom(3 * MB)
-    for k in range(4):
-        keep(run, k, epoch(k), {"frozen": frozen, "head": os.urandom(200_000)})
-    run.process().end()
-    done = asked(says, "gc", "--keep", "newest:1")
-    assert 0.5 * MB < done["freed_bytes"] < 0.8 * MB
-    assert [one["frees_bytes"] for one in done["dropped"]] == [one["frees_bytes"] for one in done["dropped"][:1]] * 3
-
-
-def test_a_wrong_policy_is_refused_before_anything_goes(project: Path, says: Says) -> None:
-    train(StoreBuilder(project), "a")
-    for wrong in ("newest", "peak-and-end", "budget:much"):
-        code, _, err = says("gc", "--keep", wrong)
-        assert code == 2
-        assert wrong.partition(":")[0] in err or "bytes" in err
-    assert len(kept(says)) == 6
-
-
-def test_a_metric_nobody_logged_costs_no_checkpoint(project: Path, says: Says) -> None:
-    train(StoreBuilder(project), "a")
-    assert asked(says, "gc", "--keep", "peak-and-end:max:nothing")["dropped"] == []
-    for _, out, err in (says("gc", "--dry-run", "--keep", "peak-and-end:max:nothing"), says("gc", "--keep", "peak-and-end:max:nothing")):
-        assert "logged no number called 'nothing', so nothing is dropped for the best of it" in " ".join((out + err).split())
 
 
 # export

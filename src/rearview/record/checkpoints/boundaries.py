@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,8 +34,8 @@ class Boundary:
     """What a position cannot bring back."""
     beside: list[list[str]] = field(default_factory=list)
     """Work that would be started again on the way here (`at_work`), as rows of a manifest."""
-    rebound: frozenset[str] = frozenset()
-    """Variables whose values are of no further use here: they get others before anything reads them."""
+    rebound: Callable[[], frozenset[str]] = frozenset
+    """Tells the variables whose values are of no further use here: they get others before anything reads them. Reads source."""
 
 
 def chain(node: Node) -> list[Node]:

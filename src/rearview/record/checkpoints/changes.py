@@ -41,8 +41,6 @@ class Seen:
     """It was taken for unchanged once and was not."""
     watch: Watch | None = None
     """Since before it was found to hold these chunks."""
-    is_stale: bool = False
-    """It was written since."""
     restless: bool = False
     """It was copied, and written before the second part of the checkpoint."""
 
@@ -63,7 +61,7 @@ class Changes:
         if buffer.nbytes < _WORTH_A_HINT or not buffer.address:
             return None
         seen = self._seen.get(buffer.key)
-        if seen is None or seen.nbytes != buffer.nbytes or seen.distrusted or seen.is_stale or seen.version != buffer.version:
+        if seen is None or seen.nbytes != buffer.nbytes or seen.distrusted or seen.version != buffer.version:
             return None
         if seen.unchanged or (buffer.constant_hint and buffer.version is not None):
             return seen.names
@@ -89,18 +87,17 @@ class Changes:
         seen.names = names
         seen.version = buffer.version
         seen.watch = watch
-        seen.is_stale = False
 
     def rests(self, buffer: Buffer) -> bool:
         """Whether nobody is known to write to the buffer between the two parts of a checkpoint."""
         seen = self._seen.get(buffer.key)
         return seen is None or not seen.restless
 
-    def was_written(self, buffer: Buffer, *, copied: bool) -> None:
-        """It was written between the two parts of a checkpoint, as the kernel says."""
+    def was_written(self, buffer: Buffer) -> None:
+        """It was copied, and written between the two parts of a checkpoint, as the kernel says."""
         seen = self._seen.get(buffer.key)
         if seen is not None:
-            seen.is_stale, seen.restless = True, seen.restless or copied
+            seen.restless = True
 
     def was_wrong(self, buffer: Buffer) -> None:
         """It was expected not to have changed, and has."""

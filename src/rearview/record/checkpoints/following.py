@@ -10,6 +10,7 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from rearview.record import dropped
@@ -205,7 +206,7 @@ class Following:
                 boundary.inexact.extend(roots.get(("position", depth), {}).get("inexact", ()))
             boundary.beside.extend(self._way.gathered)
             if part != boundaries.INSIDE and len(self._scope.frames()) == 1:  # else there may be two variables of one name
-                boundary = replace(boundary, rebound=self._way.rebound(behind_nested=part == boundaries.BLOCK))
+                boundary = replace(boundary, rebound=partial(self._way.rebound, behind_nested=part == boundaries.BLOCK))
             if part != boundaries.ITERATION:
                 boundary.beside.extend(self._beside.rows)
                 boundary.beside.extend(self._way.rows(caller()))

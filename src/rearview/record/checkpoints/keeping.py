@@ -233,14 +233,16 @@ class Keeping:
         return True
 
     @staticmethod
-    def _is_done_with(lack: Missing, captured: Captured, boundary: Boundary) -> bool:
-        """Whether it is the history of a value that nothing looks at any more. Of more than are named, nothing is known of the others."""
-        pending = [one for one in captured.missing if one.why == histories.PENDING]
-        return lack in pending and len(pending) < histories.MOST and lack.where in boundary.rebound
+    def _done_with(captured: Captured, boundary: Boundary) -> list[Missing]:
+        """Histories of values that nothing looks at any more. Of more than are named, nothing is known of the others."""
+        pending = [lack for lack in captured.missing if lack.why == histories.PENDING]
+        names = boundary.rebound() if 0 < len(pending) < histories.MOST else ()
+        return [lack for lack in pending if lack.where in names]
 
     def _manifest(self, boundary: Boundary, captured: Captured) -> Manifest:
         recorder = self.recorder
-        missing = [[lack.where, lack.type_name, lack.why] for lack in captured.missing if not self._is_done_with(lack, captured, boundary)]
+        done_with = self._done_with(captured, boundary)
+        missing = [[lack.where, lack.type_name, lack.why] for lack in captured.missing if lack not in done_with]
         missing += [[str(boundary.path[-1][0]), "position", why] for why in boundary.inexact]
         missing += boundary.beside
         self._say_partial(missing)

@@ -127,8 +127,8 @@ class Materializer:
         found.update(zip(first.watched, self._watched.unwritten_copied([k in still for k in first.watched]) or (), strict=False))
         found.update(zip(watches, self._watched.unwritten(list(watches.values())), strict=True))
         for k, is_unwritten in found.items():
-            if not is_unwritten:
-                self.changes.was_written(first.captured.buffers[k], copied=k in first.staged)
+            if not is_unwritten and k in first.staged:
+                self.changes.was_written(first.captured.buffers[k])
         return found
 
     def _watch_copied(self, job: Job) -> None:

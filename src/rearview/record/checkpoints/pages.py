@@ -19,7 +19,7 @@ import mmap
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rearview.record import firsts
 
@@ -43,8 +43,6 @@ _SCAN_BYTES = 96
 _WATCHED, _WRITTEN, _PRESENT, _SWAPPED = 1 << 0, 1 << 1, 1 << 3, 1 << 4
 _ANSWERS = 512
 """Stretches that one scan tells."""
-
-Call = Callable[[int, int, object], int]
 
 
 class Pages:

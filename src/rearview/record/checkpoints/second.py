@@ -10,7 +10,7 @@ from rearview.state.buffers import LiveBuffer
 from rearview.state.capture import Captured
 from rearview.store.packs.hashing import held_digest
 
-WATCHED, COMPARED = 64 << 20, 64 << 20
+LOOKED_AT = 64 << 20
 """So much of large buffers the kernel is to watch between the parts, or where it does not, is compared byte by byte with the first part: a
 few milliseconds. All of a GB would take as long as the copy."""
 _LARGE = 1 << 20
@@ -26,7 +26,7 @@ def worth_watching(first: Job, rests: Callable[[LiveBuffer], bool], uncounted: C
     buffers = first.captured.buffers
     copied = [k for k in first.addresses if k not in first.watches]
     large = [k for k in copied if buffers[k].address and buffers[k].nbytes >= _LARGE and rests(buffers[k])]
-    left_out = _too_much({k: buffers[k].nbytes for k in large}, WATCHED, first.captured, uncounted)
+    left_out = _too_much({k: buffers[k].nbytes for k in large}, LOOKED_AT, first.captured, uncounted)
     return [k for k in large if k not in left_out]
 
 
@@ -101,7 +101,7 @@ def _others(
     uncounted: Callable[[], bool],
 ) -> list[int]:  # fmt: skip
     """Which of these buffers hold something else than their copies."""
-    sampled = _too_much({k: size for k, (_, _, size) in large}, 0 if first.watched else COMPARED, captured, uncounted)
+    sampled = _too_much({k: size for k, (_, _, size) in large}, 0 if first.watched else LOOKED_AT, captured, uncounted)
     whole = [one for one in large if one[0] not in sampled]
     return [
         *(small[place][0] for place in staging.unequal([piece for _, piece in small])),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import linecache
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from rearview.instrument import uncounted
@@ -41,11 +42,7 @@ class Uncounted:
             new = scope.library_files(self._project, _HARMLESS) - self._libraries
             self._libraries |= new
             with firsts.unseen():
-                texts = [
-                    text for file in sorted(new) if uncounted.knows_tensors(text := _content(file)) and uncounted.is_worth_a_look(text)
-                ]
-            # so much is not read quickly: something in it will be one
-            self._found_in_libraries = sum(map(len, texts)) > _MOST or any(map(uncounted.writes, texts))
+                self._found_in_libraries = _one_writes(sorted(new))
         return self._found_in_libraries
 
     def _is_in_project(self) -> bool:
@@ -58,6 +55,18 @@ class Uncounted:
             # what is new may define what the others call
             self._found = None in read.values() or any(uncounted.writes(text, self._own) for text in self._texts.values())
         return self._found
+
+
+def _one_writes(files: Iterable[str]) -> bool:
+    """Whether a library does, or there is so much of them that something in it will."""
+    left = _MOST
+    for file in files:
+        text = _content(file)
+        if uncounted.may_write(text):
+            left -= len(text)
+            if left < 0 or uncounted.writes(text):
+                return True
+    return False
 
 
 def _content(file: str) -> str:

@@ -118,8 +118,7 @@ def test_a_counted_write_that_the_kernel_does_not_see(watching: bool, recording:
 
 def test_a_write_that_torch_does_not_count_among_more_than_is_compared(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The source of the program, this file, has such writes: nothing is left to samples."""
-    for name in ("WATCHED", "COMPARED"):
-        monkeypatch.setattr(second, name, 0)
+    monkeypatch.setattr(second, "LOOKED_AT", 0)
     monkeypatch.setattr(scope, "project_modules", lambda _: iter([("tests", sys.modules[__name__])]))
     codes = torch.nn.Embedding(30_000, 16)
     opt = torch.optim.Adam(codes.parameters())
@@ -139,8 +138,7 @@ def test_a_write_that_torch_does_not_count_among_more_than_is_compared(recording
 
 def test_a_write_that_torch_does_not_count_beside_what_optimizers_remember(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The row of a codebook, say, written anew at the end of an epoch: no sample of a page would have it."""
-    for name in ("WATCHED", "COMPARED"):
-        monkeypatch.setattr(second, name, 4 << 20)  # of 7.7 MB
+    monkeypatch.setattr(second, "LOOKED_AT", 4 << 20)  # of 7.7 MB
     codes, small = torch.nn.Embedding(30_000, 16), torch.zeros(20_000)
     opt = torch.optim.Adam(codes.parameters())
     with rv.run() as run, rv.checkpointing(opt=opt, codes=codes, small=small):  # the weights are met in the optimizer first
@@ -167,8 +165,7 @@ def test_samples_are_for_what_optimizers_remember_before_anything_else(recording
     monkeypatch.setattr(staging, "alike", lambda buffer, copied: sampled.append(buffer.address) or alike(buffer, copied))
 
     def addresses(most: int) -> tuple[set[int], set[int]]:
-        for name in ("WATCHED", "COMPARED"):
-            monkeypatch.setattr(second, name, most)
+        monkeypatch.setattr(second, "LOOKED_AT", most)
         sampled.clear()
         net: Any = torch.nn.Linear(600, 600)
         opt = torch.optim.Adam(net.parameters())
@@ -281,8 +278,7 @@ def test_what_was_written_between_the_parts_once_is_copied_from_then_on(recordin
     with rv.run() as run, rv.checkpointing(weights=weights, rest=rest):
         for epoch in rv.loop("epoch", range(4)):
             if epoch == 2:
-                for name in ("WATCHED", "COMPARED"):
-                    monkeypatch.setattr(second, name, 0)
+                monkeypatch.setattr(second, "LOOKED_AT", 0)
             for _ in rv.loop("step", range(2)):
                 weights += 1.0
                 rest += 1.0
