@@ -19,6 +19,8 @@ from rearview.model import RunId
 from rearview.store import manifests
 from rearview.store.layout import Store
 from rearview.store.manifests import Manifest, ManifestName
+from rearview.store.packs import damaged
+from rearview.store.packs.index import PACK
 
 KIND_OF_BOUNDARY = {"iteration": 0, "block": 1, "inside": 2}
 """In the order in which they answer for one place: the end of the iteration before the end of its nested block."""
@@ -102,8 +104,19 @@ def of_run(store: Store, run: RunId, damage: list[str] | None = None) -> list[Ch
             name = checkpoint.members[0].name
             problems.append(Damaged(f"checkpoint {name} of run {run} is damaged: {problem}; restore it from a copy"))
     if damage is not None:
-        damage += [str(problem) for problem in problems]
+        damage += [*map(str, problems), *_found_damaged(store, found)]
     return sorted(_telling(found), key=lambda info: (info.process, *info.order))
+
+
+def _found_damaged(store: Store, infos: Sequence[CheckpointInfo]) -> list[str]:
+    """A sentence for each checkpoint that has bytes of which somebody found that they are not what was written."""
+    lost, told = damaged.lost(store), []
+    for one in (member for info in infos if info.thinned is None for member in info.members) if lost else ():
+        packs = [pack for chunk in one.chunks() if (pack := lost.get(bytes.fromhex(chunk))) is not None]
+        if packs:
+            what = f"checkpoint {one.name} of run {one.run} is damaged: {len(packs)} of its chunks have other bytes, in pack {packs[0]}"
+            told.append(f"{what}; restore {packs[0]}{PACK} from a copy; a checkpoint that has the same bytes writes them anew")
+    return told
 
 
 def _telling(infos: Sequence[CheckpointInfo]) -> list[CheckpointInfo]:

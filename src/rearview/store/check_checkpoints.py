@@ -17,6 +17,7 @@ from rearview.store import manifests, objects, sweeping
 from rearview.store.findings import Finding, damage, note
 from rearview.store.layout import Store
 from rearview.store.manifests import Manifest, ManifestName
+from rearview.store.packs import damaged
 from rearview.store.packs import index as indexes
 from rearview.store.packs.hashing import digest
 from rearview.store.packs.index import PackIndex
@@ -54,22 +55,28 @@ def _packs(store: Store, there: dict[bytes, int], *, deep: bool) -> Iterator[Fin
                 continue
             if deep:
                 yield from _bytes(store, index, certain=suffix == indexes.INDEX)
-            there.update((name, length) for name, _, length in index)
+            wrong = damaged.noted(store, pack)
+            there.update((name, length) for name, _, length in index if name not in wrong)
 
 
 def _bytes(store: Store, index: PackIndex, *, certain: bool) -> Iterator[Finding]:
     """Chunks whose bytes have another hash. In a condemned pack a hole may be one: gc was killed before it said so."""
     path = indexes.pack_path(store, index.pack)
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    wrong = set()
     try:
         for name, offset, size in index:
             data = os.pread(fd, size, offset)
             if digest(data) != name and (certain or any(data)):
+                wrong.add(name)
                 yield damage(path, f"chunk {name.hex()} at offset {offset}: its bytes have another hash")
     except OSError as problem:
+        wrong = damaged.wrong(store, index)
         yield damage(path, f"cannot be read: {problem.strerror}")
     finally:
         os.close(fd)
+    if certain:
+        damaged.note(store, index.pack, wrong)  # also that nothing is wrong any more: the pack was restored
 
 
 def _strays(store: Store) -> Iterator[Finding]:
@@ -81,6 +88,8 @@ def _strays(store: Store) -> Iterator[Finding]:
             yield note(path, "is not named like a pack")
         elif name[1] == indexes.PACK and name[0] not in listed:
             yield note(path, "is a pack without an index: its writer was killed; gc removes it")
+        elif name[1] == indexes.DAMAGED and not indexes.pack_path(store, name[0]).exists():
+            yield note(path, "tells what is damaged in a pack that is not there: gc removes it")
         elif name[1] == indexes.CONDEMNED:
             yield note(path, "is the index of a pack that gc was looking at: gc was killed, or is at work; the next one settles it")
 
@@ -111,7 +120,7 @@ def _manifest(store: Store, name: ManifestName, path: Path, there: dict[bytes, i
 def _needed(store: Store, manifest: Manifest, path: Path, there: dict[bytes, int]) -> Iterator[Finding]:
     wrong = [ref for buffer in manifest.buffers for ref in buffer.refs() if there.get(ref.digest) != ref.size]
     if wrong:
-        yield damage(path, f"{len(wrong)} chunks of it are in no pack, the first of them {wrong[0].digest.hex()}")
+        yield damage(path, f"{len(wrong)} chunks of it are in no pack, or damaged there, the first of them {wrong[0].digest.hex()}")
     for key in dict.fromkeys([manifest.tree, *_contents(manifest.files)]):
         if not objects.path_of(store, key).exists():
             yield damage(path, f"refers to the object {key}, which is missing")

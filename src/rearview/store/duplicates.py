@@ -5,23 +5,26 @@ One copy is enough. Which pack may lose its copy is pure arithmetic; before it d
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from rearview.errors import Damaged
 from rearview.store import sweeping
 from rearview.store.layout import Store
+from rearview.store.packs import damaged
 from rearview.store.packs import index as indexes
-from rearview.store.packs.hashing import digest
 from rearview.store.packs.index import PackIndex
 
 
-def spare(listed: Iterable[PackIndex], needed: Collection[bytes]) -> dict[str, set[bytes]]:
+def spare(
+    listed: Iterable[PackIndex], needed: Collection[bytes], noted: Mapping[str, Collection[bytes]] | None = None
+) -> dict[str, set[bytes]]:
     """For each pack the needed chunks that it need not keep, since another does: the one with more of what is needed.
 
-    Every needed chunk that is listed is kept by exactly one pack.
+    Every needed chunk that is listed is kept by exactly one pack. A copy that was found damaged (`noted`, by pack) is kept as well, and
+    frees no other.
     """
-    packs = [(index, [name for name, _, _ in index if name in needed]) for index in listed]
+    wrong = noted or {}
+    packs = [(index, [name for name, _, _ in index if name in needed and name not in wrong.get(index.pack, ())]) for index in listed]
     packs.sort(key=lambda one: (not one[0].constant, -len(one[1]), one[0].pack))
     kept: set[bytes] = set()
     found: dict[str, set[bytes]] = {}
@@ -42,12 +45,7 @@ def held_elsewhere(store: Store, wanted: set[bytes], without: Collection[str]) -
         try:
             index = indexes.read(indexes.index_path(store, pack))
             entries = [entry for entry in index if entry[0] in wanted and entry[0] not in found]
-            if entries:
-                fd = os.open(indexes.pack_path(store, pack), os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    found.update(name for name, offset, size in entries if digest(os.pread(fd, size, offset)) == name)
-                finally:
-                    os.close(fd)
+            found.update(name for name, _, _ in damaged.sound(indexes.pack_path(store, pack), entries))
         except (Damaged, OSError):
             continue  # nothing can be said of it: its copies do not count
     return found

@@ -23,6 +23,7 @@ from rearview.errors import CheckpointError, Damaged
 from rearview.store import atomic, direct, duplicates, leases, manifests, references, replays, sweeping, thinning
 from rearview.store.layout import Store
 from rearview.store.manifests import ManifestName
+from rearview.store.packs import damaged
 from rearview.store.packs import index as indexes
 from rearview.store.packs.index import PackIndex
 from rearview.store.references import References
@@ -97,7 +98,7 @@ def plan(
     reasons = [f"checkpoint {name} of run {name.run} is thinned: {words[name]}" for name in dropped]
     can_punch = direct.can_punch(atomic.temp_name(store.tmp))
     listed = list(_indexes(store, kept))
-    spare = duplicates.spare((index for index, _ in listed), found.chunks)
+    spare = duplicates.spare((index for index, _ in listed), found.chunks, damaged.every(store))
     for index, path in listed:
         dead, free = _verdict(store, index, path, found, spare.get(index.pack, set()), can_punch=can_punch)
         if not dead:
@@ -198,6 +199,7 @@ def execute(store: Store, what: GcPlan, *, wait_s: float = WAIT_S) -> GcDone:
         for name in what.drop:
             _mark(store, name, what.why[name])
         _packs(store, what, done, wait_s)
+        done.bytes_freed += sweeping.drop_notes(store)
         _objects(store, what, done, wait_s)
     return done
 

@@ -34,10 +34,10 @@ def path_of(store: Store, key: str) -> Path:
 
 
 def put(store: Store, data: bytes | memoryview, *, durable: bool = False) -> str:
-    """Keep bytes and return their key."""
+    """Keep bytes and return their key. `durable`: they are on the disk then, and what is there already was not damaged."""
     key = key_of(data)
     path = path_of(store, key)
-    if not _is_there(path, len(data)):
+    if not _is_there(path, len(data)) or (durable and not _is_sound(path, data)):
         atomic.publish(path, data, tmp=store.tmp, durable=durable)
     return key
 
@@ -52,6 +52,13 @@ def _is_there(path: Path, size_bytes: int) -> bool:
             os.utime(path)
         return path.stat().st_size == size_bytes
     except FileNotFoundError:
+        return False
+
+
+def _is_sound(path: Path, data: bytes | memoryview) -> bool:
+    try:
+        return path.read_bytes() == data
+    except OSError:
         return False
 
 

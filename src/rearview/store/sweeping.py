@@ -107,6 +107,12 @@ def leftovers(store: Store, grace_s: float) -> dict[Path, int]:
     return found
 
 
+def drop_notes(store: Store) -> int:
+    """Remove what was noted of packs that are gone; the bytes that came free."""
+    gone = set(packs_with(store, indexes.DAMAGED)) - set(packs_with(store, indexes.PACK))
+    return sum(remove(indexes.damaged_path(store, pack)) for pack in gone)
+
+
 def _changed(path: Path) -> float:
     try:
         facts = path.lstat()

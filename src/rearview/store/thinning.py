@@ -7,15 +7,13 @@ where the disk has no room for it the holes come first, and the condemned index,
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from rearview.store import atomic, direct, sweeping
 from rearview.store.direct import PAGE, up
 from rearview.store.layout import Store
+from rearview.store.packs import damaged
 from rearview.store.packs import index as indexes
-from rearview.store.packs.hashing import digest
 from rearview.store.packs.index import Entry, PackIndex
 
 
@@ -38,7 +36,7 @@ def thin(store: Store, condemned: PackIndex, live: list[Entry], *, untouched: bo
     path = indexes.pack_path(store, condemned.pack)
     before = sweeping.allocated(path)
     if not untouched:
-        live = list(_right(path, live))
+        live = list(damaged.sound(path, live))
     smaller = indexes.make(condemned.pack, condemned.size_bytes, live, constant=condemned.constant)
     published = _publish(store, smaller)
     give_back_rest(store, smaller)
@@ -52,17 +50,6 @@ def thin(store: Store, condemned: PackIndex, live: list[Entry], *, untouched: bo
 def give_back_rest(store: Store, index: PackIndex) -> None:
     """Holes wherever the index lists nothing."""
     direct.punch(indexes.pack_path(store, index.pack), holes(index, index.size_bytes))
-
-
-def _right(path: Path, entries: list[Entry]) -> Iterator[Entry]:
-    """Those whose bytes have their hash."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        for name, offset, size in entries:
-            if digest(os.pread(fd, size, offset)) == name:
-                yield name, offset, size
-    finally:
-        os.close(fd)
 
 
 def _publish(store: Store, index: PackIndex) -> bool:

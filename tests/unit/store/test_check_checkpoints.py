@@ -68,14 +68,15 @@ def test_a_tree_that_is_missing_is_damage(store: Store) -> None:
 
 
 def test_changed_bytes_are_found_by_a_deep_check(store: Store) -> None:
-    save(store, 1, {"w": W})
+    name = save(store, 1, {"w": W})
     path = pack_of(store)
     with path.open("r+b") as file:
         file.seek(70_000)
         file.write(b"?")
     assert found(store, "damage") == []
-    (line,) = found(store, "damage", deep=True)
-    assert path.name in line and "another hash" in line
+    pack, checkpoint = found(store, "damage", deep=True)
+    assert path.name in pack and "another hash" in pack
+    assert str(name) in checkpoint and "damaged there" in checkpoint
 
 
 def test_a_pack_that_is_too_short_is_damage(store: Store) -> None:

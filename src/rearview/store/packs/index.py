@@ -2,7 +2,7 @@
 
 `objects/packs/<id>.pack` holds chunks one behind the other; `<id>.index` lists them and is published after it: a pack
 without an index is garbage. While gc looks at a pack its index is called `<id>.condemned`: it can be read from, but
-nothing new may rely on it (`docs/formats/checkpoints.md`).
+nothing new may rely on it. `<id>.damaged` names chunks that were found damaged (`damaged`; `docs/formats/checkpoints.md`).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _CONSTANT = 1
 PACK = ".pack"
 INDEX = ".index"
 CONDEMNED = ".condemned"
+DAMAGED = ".damaged"
 _ID = re.compile(r"[0-9a-f]{32}")
 
 Entry = tuple[bytes, int, int]
@@ -108,10 +109,15 @@ def condemned_path(store: Store, pack: str) -> Path:
     return folder_of(store) / (pack + CONDEMNED)
 
 
+def damaged_path(store: Store, pack: str) -> Path:
+    """Where it stands which chunks of a pack were found damaged."""
+    return folder_of(store) / (pack + DAMAGED)
+
+
 def named(name: str) -> tuple[str, str] | None:
     """(pack, suffix) of a file in the folder of packs, or None if it is none of these."""
     pack, dot, kind = name.partition(".")
-    return (pack, dot + kind) if _ID.fullmatch(pack) and dot + kind in (PACK, INDEX, CONDEMNED) else None
+    return (pack, dot + kind) if _ID.fullmatch(pack) and dot + kind in (PACK, INDEX, CONDEMNED, DAMAGED) else None
 
 
 def read(path: Path) -> PackIndex:

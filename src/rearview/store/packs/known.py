@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from rearview.errors import Damaged
 from rearview.store.layout import Store
+from rearview.store.packs import damaged as damages
 from rearview.store.packs import index as indexes
 from rearview.store.packs.index import PackIndex
 
@@ -39,8 +40,8 @@ class Place(NamedTuple):
     size: int
 
 
-Stamp = tuple[int, int]
-"""Inode and size of an index: a thinned one is another file and shorter."""
+Stamp = tuple[int, int, int]
+"""Inode and size of an index, for a thinned one is another file and shorter, and the size of the note what of its pack is damaged."""
 
 
 _NOWHERE = (None, 0, 0)
@@ -60,6 +61,8 @@ class Known:
         """Plain tuples: the garbage collector of the program would look through a `Place` again and again."""
         self._packs: dict[str, tuple[PackIndex, Stamp]] = {}
         """In memory, the ones that go first first."""
+        self._wrong: dict[str, frozenset[bytes]] = {}
+        """Chunks that were found damaged here, by pack: the note of it may not have been written."""
         self._looked = False
 
     def refresh(self) -> None:
@@ -97,6 +100,7 @@ class Known:
         except FileNotFoundError:
             return {}
         packs = {entry.name.partition(".")[0] for entry in entries if entry.name.endswith(indexes.PACK)}
+        noted = {entry.name.partition(".")[0] for entry in entries if entry.name.endswith(indexes.DAMAGED)}
         for entry in entries:
             name = indexes.named(entry.name)
             if name is None or name[1] != suffix or name[0] not in packs:
@@ -105,8 +109,20 @@ class Known:
                 facts = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
-            found[name[0]] = ((facts.st_ino, facts.st_size), facts.st_mtime)
+            found[name[0]] = ((facts.st_ino, facts.st_size, self._noted(name[0]) if name[0] in noted else 0), facts.st_mtime)
         return found
+
+    def _noted(self, pack: str) -> int:
+        """Bytes of the note what of a pack is damaged."""
+        try:
+            return os.stat(indexes.damaged_path(self.store, pack)).st_size
+        except OSError:
+            return 0
+
+    def _damaged_in(self, pack: str, stamp: Stamp) -> frozenset[bytes]:
+        """What of a pack nothing new is to rely on."""
+        here = self._wrong.get(pack, frozenset())
+        return here | damages.noted(self.store, pack) if stamp[2] else here
 
     def _load(self, path: Path) -> PackIndex | None:
         try:
@@ -119,8 +135,10 @@ class Known:
 
     def _remember(self, found: PackIndex, stamp: Stamp) -> None:
         self._packs[found.pack] = (found, stamp)
+        wrong = self._damaged_in(found.pack, stamp)
         for digest, offset, size in found:
-            self._where[digest] = (found.pack, offset, size)
+            if digest not in wrong:
+                self._where[digest] = (found.pack, offset, size)
         while len(self._where) > self._limit and len(self._packs) > 1:
             others = (pack for pack, (one, _) in self._packs.items() if not one.constant and pack != found.pack)
             self._forget(next(others, next(iter(self._packs))))
@@ -139,7 +157,21 @@ class Known:
         except FileNotFoundError:
             return  # gc looks at it this moment, and waits for the manifest
         with self._lock:
-            self._remember(index, (facts.st_ino, facts.st_size))
+            self._remember(index, (facts.st_ino, facts.st_size, 0))
+
+    def look_through(self, pack: str) -> None:
+        """A chunk of it is damaged: which others are. It is noted for every process, and nothing new relies on them from now on.
+
+        Of a condemned pack nothing is said: what gc takes from it may be holes already, and nothing new relies on it.
+        """
+        with self._lock:
+            index = self._load(indexes.index_path(self.store, pack))
+            if index is not None:
+                self._wrong[pack] = frozenset(damages.wrong(self.store, index))
+                damages.note(self.store, pack, self._wrong[pack])
+            if pack in self._packs:
+                self._forget(pack)
+            self.refresh()
 
     def place(self, digest: bytes) -> Place | None:
         """Where a chunk is, as far as is known in memory; the first call reads the indexes."""
@@ -167,7 +199,7 @@ class Known:
             return {pack: self._packs[pack][1] if pack in self._packs else None for pack in packs}
 
     def hold(self, pack: str) -> bool:
-        """Refresh a pack that a new checkpoint relies on, and look whether it is still what it was. False: it went.
+        """Refresh a pack that a new checkpoint relies on, and look whether it is still what it was. False: it went, or is otherwise.
 
         The caller holds a lease. gc renames the index before it looks for leases, so either the name is gone here, or gc
         sees the lease, waits for the manifest and finds the chunk in use.
@@ -177,18 +209,19 @@ class Known:
             with contextlib.suppress(PermissionError):  # another user's pack; the lease protects it
                 os.utime(path)
             facts = os.stat(path)
+            stamp = (facts.st_ino, facts.st_size, self._noted(pack))
         except FileNotFoundError:
-            facts = None
+            stamp = None
         with self._lock:
             known = self._packs.get(pack)
-            if known is not None and facts is not None and (facts.st_ino, facts.st_size) == known[1]:
+            if known is not None and stamp == known[1]:
                 return True
             if known is not None:
                 self._forget(pack)
-            if facts is not None:
+            if stamp is not None:
                 found = self._load(path)
                 if found is not None:
-                    self._remember(found, (facts.st_ino, facts.st_size))
+                    self._remember(found, stamp)
             return False
 
     def places(self, digests: Iterable[bytes]) -> dict[bytes, Place]:
@@ -204,8 +237,9 @@ class Known:
             with self._lock:
                 self.refresh()
                 found = {digest: Place(*known) for digest in wanted if (known := self._where.get(digest)) is not None}
-                for suffix in (indexes.INDEX, indexes.CONDEMNED):
-                    self._search(suffix, wanted, found)
+                for wrong in (False, True):  # one that was found damaged is read if there is no other: its pack may have been restored
+                    for suffix in (indexes.INDEX, indexes.CONDEMNED):
+                        self._search(suffix, wanted, found, wrong=wrong)
         return found
 
     def recall(self, digests: Iterable[bytes]) -> None:
@@ -218,15 +252,17 @@ class Known:
                 self.hold(pack)
             self._where.update((digest, (*place,)) for digest, place in found.items() if place.pack in self._packs)
 
-    def _search(self, suffix: str, wanted: set[bytes], found: dict[bytes, Place]) -> None:
-        """In all indexes of that kind: a chunk may be in condemned packs, beyond the limit, or in several of which one went."""
+    def _search(self, suffix: str, wanted: set[bytes], found: dict[bytes, Place], *, wrong: bool = False) -> None:
+        """In all indexes of that kind: a chunk may be in condemned packs, beyond the limit, or in several of which one went. `wrong`: also
+        what was found damaged."""
         if len(found) == len(wanted):
             return
-        for pack in self._listing(suffix):
+        for pack, (stamp, _) in self._listing(suffix).items():
             known = self._packs.get(pack) if suffix == indexes.INDEX else None
             index = known[0] if known is not None else self._load(indexes.folder_of(self.store) / (pack + suffix))
+            left_out = frozenset() if wrong else self._damaged_in(pack, stamp)
             for digest, offset, size in index or ():
-                if digest in wanted:
+                if digest in wanted and digest not in left_out:
                     found.setdefault(digest, Place(pack, offset, size))
             if len(found) == len(wanted):
                 return

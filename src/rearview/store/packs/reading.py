@@ -30,6 +30,14 @@ _ALONE_BYTES = 16 << 20
 """Less than this is not worth a second thread."""
 
 
+class _PackDamaged(Damaged):
+    """Bytes of a pack are not what was written."""
+
+    def __init__(self, pack: str, told: str) -> None:
+        super().__init__(told)
+        self.pack = pack
+
+
 @dataclass(slots=True)
 class _Block:
     """Chunks that lie one behind the other in a pack, and where each belongs."""
@@ -66,15 +74,20 @@ class ChunkReader:
     def many(self, wanted: Iterable[tuple[Sequence[ChunkRef], memoryview]], verify: bool = True) -> None:
         """Several buffers at once: what is neighbours on disk is read together, whichever buffer it belongs to."""
         parts = [part for refs, dest in wanted for part in _split(refs, dest)]
-        places = self._places(parts)
-        try:
-            self._read(parts, places, verify)
-        except Damaged:
-            self.known.refresh()
-            now = self._places(parts)
-            if now == places:
-                raise
-            self._read(parts, now, verify)  # gc took that copy while we read: there is another
+        places, looked = self._places(parts), set[str]()
+        while True:
+            try:
+                self._read(parts, places, verify)
+            except _PackDamaged as problem:
+                if problem.pack in looked:
+                    raise
+                looked.add(problem.pack)
+                self.known.look_through(problem.pack)
+                before, places = places, self._places(parts)
+                if places == before:
+                    raise
+            else:  # perhaps after gc took a copy while we read, or one was damaged: there was another
+                return
 
     def _places(self, parts: list[tuple[ChunkRef, memoryview]]) -> dict[bytes, Place]:
         places = self.known.places(ref.digest for ref, _ in parts)
@@ -135,7 +148,8 @@ class ChunkReader:
                     if not _past_cache(file.past, block, bounce, verify):
                         _through_cache(file.cached, block, verify)
                 except OSError as problem:
-                    raise Damaged(f"pack {block.pack} cannot be read at offset {block.offset}: {problem.strerror}") from problem
+                    told = f"pack {block.pack} cannot be read at offset {block.offset}: {problem.strerror}"
+                    raise _PackDamaged(block.pack, told) from problem
         finally:
             if bounce is not None:
                 self._bounces.append(bounce)
@@ -155,7 +169,8 @@ class ChunkReader:
                 try:
                     cached = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                 except OSError as problem:
-                    raise Damaged(f"pack {pack} cannot be opened: {problem.strerror}; restore {path.name} from a copy") from problem
+                    told = f"pack {pack} cannot be opened: {problem.strerror}; restore {path.name} from a copy"
+                    raise _PackDamaged(pack, told) from problem
                 file = self._files[pack] = _File(cached, direct.open_direct(path))
             return file
 
@@ -228,7 +243,8 @@ def _through_cache(fd: int, block: _Block, verify: bool) -> None:
         while left.nbytes:
             count = os.preadv(fd, [left], end - left.nbytes)
             if not count:
-                raise Damaged(f"pack {block.pack} ends before chunk {name.hex()} does: restore {block.pack}{indexes.PACK} from a copy")
+                told = f"pack {block.pack} ends before chunk {name.hex()} does: restore {block.pack}{indexes.PACK} from a copy"
+                raise _PackDamaged(block.pack, told)
             left = left[count:]
         if verify:
             _verify(block.pack, name, view)
@@ -260,7 +276,7 @@ def _past_cache(fd: int, block: _Block, bounce: memoryview, verify: bool) -> boo
 def _verify(pack: str, name: bytes, view: memoryview) -> None:
     if digest(view) != name:
         told = f"chunk {name.hex()} in pack {pack} is damaged: its bytes have another hash"
-        raise Damaged(f"{told}; restore {pack}{indexes.PACK} from a copy")
+        raise _PackDamaged(pack, f"{told}; restore {pack}{indexes.PACK} from a copy")
 
 
 class PackReader:
