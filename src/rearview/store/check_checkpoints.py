@@ -23,20 +23,26 @@ from rearview.store.packs.hashing import digest
 from rearview.store.packs.index import PackIndex
 
 _MARKS = (manifests.THINNED, manifests.PIN)
+_WHOLE_ELSEWHERE = "; another pack has it whole, and `rearview gc` removes this copy"
 
 
 def check_checkpoints(store: Store, *, deep: bool = False) -> Iterator[Finding]:
     """Everything that is wrong with packs and manifests."""
     there: dict[bytes, int] = {}
     """Chunks that a pack holds, with their sizes."""
-    yield from _packs(store, there, deep=deep)
+    wrong: list[tuple[Path, bytes, int]] = []
+    """Chunks whose bytes have another hash: in which pack, and where."""
+    yield from _packs(store, there, wrong, deep=deep)
+    for path, name, offset in wrong:
+        words = f"chunk {name.hex()} at offset {offset}: its bytes have another hash"
+        yield damage(path, words + _WHOLE_ELSEWHERE * (name in there))
     yield from _strays(store)
     for folder in sorted(store.runs.iterdir()) if store.runs.is_dir() else ():
         if (folder / "checkpoints").is_dir():
             yield from _manifests(store, RunId(folder.name), there)
 
 
-def _packs(store: Store, there: dict[bytes, int], *, deep: bool) -> Iterator[Finding]:
+def _packs(store: Store, there: dict[bytes, int], wrong: list[tuple[Path, bytes, int]], *, deep: bool) -> Iterator[Finding]:
     for suffix in (indexes.INDEX, indexes.CONDEMNED):
         for pack in sorted(sweeping.packs_with(store, suffix)):
             path = indexes.folder_of(store) / (pack + suffix)
@@ -54,29 +60,29 @@ def _packs(store: Store, there: dict[bytes, int], *, deep: bool) -> Iterator[Fin
                 yield damage(indexes.pack_path(store, pack), f"has {size} bytes, and {index.size_bytes} were written")
                 continue
             if deep:
-                yield from _bytes(store, index, certain=suffix == indexes.INDEX)
-            wrong = damaged.noted(store, pack)
-            there.update((name, length) for name, _, length in index if name not in wrong)
+                yield from _bytes(store, index, wrong, certain=suffix == indexes.INDEX)
+            noted = damaged.noted(store, pack)
+            there.update((name, length) for name, _, length in index if name not in noted)
 
 
-def _bytes(store: Store, index: PackIndex, *, certain: bool) -> Iterator[Finding]:
+def _bytes(store: Store, index: PackIndex, wrong: list[tuple[Path, bytes, int]], *, certain: bool) -> Iterator[Finding]:
     """Chunks whose bytes have another hash. In a condemned pack a hole may be one: gc was killed before it said so."""
     path = indexes.pack_path(store, index.pack)
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    wrong = set()
+    names = set()
     try:
         for name, offset, size in index:
             data = os.pread(fd, size, offset)
             if digest(data) != name and (certain or any(data)):
-                wrong.add(name)
-                yield damage(path, f"chunk {name.hex()} at offset {offset}: its bytes have another hash")
+                names.add(name)
+                wrong.append((path, name, offset))
     except OSError as problem:
-        wrong = damaged.wrong(store, index)
+        names = damaged.wrong(store, index)
         yield damage(path, f"cannot be read: {problem.strerror}")
     finally:
         os.close(fd)
     if certain:
-        damaged.note(store, index.pack, wrong)  # also that nothing is wrong any more: the pack was restored
+        damaged.note(store, index.pack, names)  # also that nothing is wrong any more: the pack was restored
 
 
 def _strays(store: Store) -> Iterator[Finding]:

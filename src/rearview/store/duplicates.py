@@ -20,8 +20,8 @@ def spare(
 ) -> dict[str, set[bytes]]:
     """For each pack the needed chunks that it need not keep, since another does: the one with more of what is needed.
 
-    Every needed chunk that is listed is kept by exactly one pack. A copy that was found damaged (`noted`, by pack) is kept as well, and
-    frees no other.
+    Every needed chunk that is listed is kept by exactly one pack. A copy that was found damaged (`noted`, by pack) frees no other, and is
+    kept where there is no other.
     """
     wrong = noted or {}
     packs = [(index, [name for name, _, _ in index if name in needed and name not in wrong.get(index.pack, ())]) for index in listed]
@@ -33,6 +33,10 @@ def spare(
         if again:
             found[index.pack] = again
         kept.update(names)
+    for index, _ in packs:
+        worthless = {name for name, _, _ in index if name in wrong.get(index.pack, ()) and name in kept}
+        if worthless:
+            found.setdefault(index.pack, set()).update(worthless)
     return found
 
 

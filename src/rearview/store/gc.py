@@ -98,18 +98,24 @@ def plan(
     reasons = [f"checkpoint {name} of run {name.run} is thinned: {words[name]}" for name in dropped]
     can_punch = direct.can_punch(atomic.temp_name(store.tmp))
     listed = list(_indexes(store, kept))
-    spare = duplicates.spare((index for index, _ in listed), found.chunks, damaged.every(store))
+    noted = damaged.every(store)
+    spare = duplicates.spare((index for index, _ in listed), found.chunks, noted)
     for index, path in listed:
         dead, free = _verdict(store, index, path, found, spare.get(index.pack, set()), can_punch=can_punch)
         if not dead:
             continue
-        if reason := _too_young(store, index, path, found, grace_s):
+        worthless = spare.get(index.pack, set()) & noted.get(index.pack, frozenset())
+        settled = dead == len(worthless) and not sweeping.on_network(store)  # nothing in the making relies on what was found damaged
+        if not settled and (reason := _too_young(store, index, path, found, grace_s)):
             kept.append(reason)
             continue
         bytes_free += free
         if dead == len(index):
             removed.append(index.pack)
             reasons.append(f"pack {index.pack[:8]}: no checkpoint needs it ({free} bytes)")
+        elif worthless:
+            thinned.append(index.pack)
+            reasons.append(f"pack {index.pack[:8]}: {len(worthless)} of its chunks are damaged, and whole in another pack ({free} bytes)")
         elif free >= WORTH_BYTES:
             thinned.append(index.pack)
             reasons.append(f"pack {index.pack[:8]}: no checkpoint needs {dead} of its {len(index)} chunks ({free} bytes)")
@@ -180,7 +186,7 @@ def _too_young(store: Store, index: PackIndex, path: Path, found: References, gr
     age_s = time.time() - max(made.st_mtime, made.st_ctime)
     if age_s < grace_s and not any(name in found.released for name, _, _ in index):
         age = f"{max(0.0, age_s):.0f} s old"
-        return f"pack {index.pack[:8]} is {age} and in no checkpoint: it may belong to one in the making; run gc again later"
+        return f"pack {index.pack[:8]} is {age}, and what no checkpoint has of it may belong to one in the making: run gc again later"
     if time.time() - used.st_mtime < grace_s and sweeping.on_network(store):
         return f"pack {index.pack[:8]} was used less than {grace_s:.0f} s ago, and other machines may write to this store"
     return ""
@@ -295,6 +301,7 @@ def _finish(store: Store, pack: str, found: References, spare: set[bytes], done:
         _pardon(store, pack)
     else:
         freed = thinning.thin(store, index, live, untouched=ours)
+        damaged.note(store, pack, damaged.noted(store, pack) & {name for name, _, _ in live})
         done.bytes_freed += freed
         done.packs_thinned += freed > 0
 
