@@ -17,6 +17,7 @@
     │   ├── NoCheckpoint              3  no checkpoint of that run or place (also LookupError)
     │   ├── PlaceNotReached           6  a resumed program ended before it came to the place of its checkpoint
     │   └── RestoreRefused            6  the live objects cannot take the recorded state; nothing was touched
+    │       └── RestoredOtherwise     6  what was put back is not what was recorded
     ├── VersionError                  6  source could not be taken or read back
     ├── MissingLibrary                6  an extra is needed (also ImportError)
     └── Unstorable                    6  a value rearview cannot keep (said once, training goes on)
@@ -121,6 +122,16 @@ class RestoreRefused(CheckpointError):
 
     def __init__(self, reasons: list[str]) -> None:
         super().__init__("the recorded state was not restored, nothing was touched: " + "; ".join(reasons))
+        self.reasons = reasons
+
+
+class RestoredOtherwise(RestoreRefused):
+    """What was put back is not what was recorded: the program does not go on from it. `reasons` names each thing."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        CheckpointError.__init__(
+            self, "the recorded state did not come back as it was, so the program does not go on from it: " + "; ".join(reasons)
+        )
         self.reasons = reasons
 
 

@@ -14,7 +14,7 @@ import click
 from rearview import config
 from rearview.cli import options, starting
 from rearview.cli.shown import outlook, output, screen, text
-from rearview.errors import EXIT_FAILED, CheckpointError, Damaged, NotFound, PlaceNotReached, UsageError
+from rearview.errors import EXIT_FAILED, CheckpointError, Damaged, NotFound, PlaceNotReached, RestoredOtherwise, RestoreRefused, UsageError
 from rearview.record import environment, process
 from rearview.record.resume import handshake, past, recorded_code, restore_points, resuming
 from rearview.record.resume.past import Past
@@ -67,15 +67,31 @@ def command(
     if not yes and not _agreed(found.outlook):
         return
     code = found.start(run)
+    while code and not current_code and at is None and _was_refused(run):
+        place = found.outlook.place
+        run, found = _look(run.run, None, current_code)
+        if found.outlook.place == place:
+            break
+        screen.note(f"rearview: going on as attempt {found.outlook.attempt}, from {text.escape(found.outlook.place or 'the beginning')}")
+        code = found.start(run)
     ctx.exit(EXIT_FAILED if code == 0 and _went_astray(run) else starting.pass_on(code))
 
 
 def _went_astray(run: RunInfo) -> bool:
     """Whether the program ended without coming to the place of its checkpoint, which it does not know: it says that all is well."""
+    return _ended_by(run, PlaceNotReached)
+
+
+def _was_refused(run: RunInfo) -> bool:
+    """Whether its state did not come back as it was, so that nothing was gone on with: an older one may."""
+    return process.launch_of(os.environ, os.getppid()) is None and _ended_by(run, RestoreRefused, RestoredOtherwise)
+
+
+def _ended_by(run: RunInfo, *errors: type[Exception]) -> bool:
     from rearview.cli import opening
 
     with opening.catalog() as catalog:
-        return bool(catalog.run(run.run).detail == f"{PlaceNotReached.__module__}.{PlaceNotReached.__name__}")
+        return catalog.run(run.run).detail in [f"{error.__module__}.{error.__name__}" for error in errors]
 
 
 def _agreed(found: outlook.Outlook) -> bool:
@@ -159,6 +175,7 @@ class _Resume:
     def __init__(self, store: Store, project: Path, known: Past, current_code: bool, at: str | None, run: RunInfo) -> None:
         self._store, self._project, self._past, self._current_code = store, project, known, current_code
         facts = known.facts
+        self._asked = at is not None
         self._command = again.command_of(facts)
         self._launch = _launch(facts, known)
         self._cwd = _folder(project, facts)
@@ -190,7 +207,11 @@ class _Resume:
     def start(self, run: RunInfo) -> int:
         """Set files aside, start the program, wait for it, and compare what it logged again."""
         turn = handshake.claim(self._store, run.run, self._launch.key if self._launch else None, new_run=self._current_code)
-        shake = resuming.agree(self._store, self.outlook.prospect, turn) if turn.first else handshake.follow(self._store, turn)
+        shake = (
+            resuming.agree(self._store, self.outlook.prospect, turn, asked=self._asked)
+            if turn.first
+            else handshake.follow(self._store, turn)
+        )
         given = self._past.facts.get("given")
         wishes: dict[str, object] = {"arg": given if isinstance(given, dict) else {}, "name": None, "tags": [], "notes": None}
         wishes["store"] = str(self._store.root)

@@ -71,6 +71,8 @@ class Apart:
         self._now = _Side(now, dict(visible.ranges(now.tree)))
         self._told = told
         """Whether the recorded state says of a place itself that it is not as it was."""
+        self.shared: set[str] = set()
+        """Of the places that were found, those that hold what they held, and differ in who else holds it."""
 
     def is_other(self, key: RootKey) -> bool:
         """Whether a variable is another thing by itself, and not only in what it shares with others."""
@@ -95,7 +97,16 @@ class Apart:
             waiting += [(before, after, shortened(path + label)) for label, before, after in inner]
             if not inner:
                 found[path] = None
+                if self._are_alike(then, now):
+                    self.shared.add(path)
         return list(found)
+
+    def _are_alike(self, then: int | None, now: int | None) -> bool:
+        """Whether two nodes without a part that differs by itself hold the same."""
+        if then is None or now is None:
+            return False
+        (kind, before), (other, after) = self._then.state.tree.nodes[then], self._now.state.tree.nodes[now]
+        return kind == other and not is_atom(kind) and kind not in _UNORDERED and len(before) == len(after)
 
     def _is_told(self, then: int | None, now: int | None, path: str) -> bool:
         kind = self._then.state.tree.nodes[NONE if then is None else then][0]

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from rearview.errors import RestoredOtherwise
 from rearview.state import loaders, streams
 from rearview.state.iterating import behind, generators, layers, simple
 from rearview.state.iterating.adapter import Iterators, describe_iterator, restore_iterator
 from rearview.state.iterating.bars import Ready, bar_iterator, is_bar, within
-from rearview.state.iterating.layers import Again
+from rearview.state.iterating.layers import Again, there
 from rearview.state.loading import holdings, plain
 from rearview.state.loading.holdings import Values
 from rearview.state.loading.notes import Position
@@ -137,6 +138,8 @@ def _put_back_layers(iterable: Any, position: Position) -> Iterator[Any]:
     shape, bar = position["shape"], iterable if position["kind"] == "bar" else None
     source = iterable if bar is None else bar.iterable
     again = Again(position["count"], _beginning(iterable, position), position["inexact"])
+    if hasattr(type(source), "__next__"):  # others are made anew
+        again.there = there(source, shape)
     again.begin()
     again.begun[0] = True
     if shape["kind"] == "loader" and loaders.is_loader(source):
@@ -161,7 +164,7 @@ def _replay(iterable: Any, position: Position) -> Iterator[Any]:
     iterator: Iterator[Any] = iter(iterable)
     done = simple.skip(iterator, count)
     if done < count:
-        said.append(f"{_name(iterable)} ended after {done} of the {count} items that were taken from it")
+        raise RestoredOtherwise([f"{_name(iterable)} ended after {done} of the {count} items that were taken from it"])
     after = streams.take()
     if hasattr(type(iterable), "__next__") and _is_there(iterable, position):
         return iterator  # whatever it drew, it holds what it held

@@ -32,6 +32,7 @@ OF_CODE = ("function", "class")
 """Roots of what functions and classes remember themselves."""
 REMEMBERED = (*OF_CODE, "global")
 _PLAIN = (int, float, str, bool, bytes, complex, type(None), type)
+_STREAMS = ("stdin", "stdout", "stderr")
 _NOTEBOOK_HISTORY = re.compile(r"_i?\d+")
 
 
@@ -57,8 +58,10 @@ def roots_of(
                 for name, value in variables.variables(frame).items():
                     if not has_a_name(value) and not is_only_shown(frame, name):
                         roots[kind, depth, name] = value
-    for name, module in project_modules(project) if modules is None else modules:
+    ours = list(project_modules(project)) if modules is None else modules
+    for name, module in ours:
         _take_module(roots, name, module)
+    _take_streams(roots, {name for name, _ in ours})
     for frame in frames:
         module_name = str(frame.f_globals.get("__name__"))
         if variables.is_module(frame) and vars(sys.modules.get(module_name, sys)) is not frame.f_globals:
@@ -202,6 +205,14 @@ def _take_module(roots: dict[RootKey, object], name: str, module: types.ModuleTy
             _take_class(roots, name, value, seen)
         elif isinstance(value, types.FunctionType) and value.__module__ == name:
             _take_function(roots, value)
+
+
+def _take_streams(roots: dict[RootKey, object], ours: Container[str]) -> None:
+    """What the program put in the place of `sys.stdout`, where it is of a class of its own: it may count what it tells."""
+    for name in _STREAMS:
+        stream = getattr(sys, name, None)
+        if type(stream).__module__ in ours:
+            roots["global", sys.__name__, name] = stream
 
 
 def _take_function(roots: dict[RootKey, object], function: types.FunctionType) -> None:

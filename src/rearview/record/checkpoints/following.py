@@ -20,7 +20,7 @@ from rearview.record.checkpoints.on_the_way import Way
 from rearview.record.checkpoints.scope import Scope, caller
 from rearview.record.loops import LoopIterator, Node
 from rearview.state import positions, streams
-from rearview.state.iterating import around, items
+from rearview.state.iterating import around, items, shared
 
 PLAIN = (range, list, tuple, itertools.count, dict, set, frozenset, str)
 """Nothing is drawn when these are iterated over, and any iteration can be gone to."""
@@ -214,6 +214,13 @@ class Following:
         finally:
             self._lost_s += time.perf_counter() - began
 
+    def _held(self, source: Any) -> list[object]:
+        """What variables hold, where the iterator of a loop may be among it, or below it."""
+        if not hasattr(type(source), "__next__"):
+            return []
+        frames = self._scope.frames()
+        return [value for frame in frames for space in (frame.f_locals, frame.f_globals) for value in list(space.values())]
+
     def roots_of(self, part: str) -> dict[Any, Any]:
         """The roots of the state as it is now, if the program is at a boundary of that part."""
         nested = [self.nested] if part != boundaries.ITERATION and self.nested is not None else []
@@ -223,7 +230,8 @@ class Following:
         roots: dict[Any, Any] = self._scope.roots()
         for depth, level in enumerate(levels):
             if part != boundaries.BLOCK or depth < len(levels) - 1:  # a block is at its end
-                roots["position", depth] = level.position(nested=depth > 0)
+                roots["position", depth] = position = level.position(nested=depth > 0)
+                position["inexact"] += shared.come_apart(level.items, self._held(level.source))
                 if depth and (objects := items.objects(level.source)) is not None:
                     roots[items.KIND, depth] = objects
         if part != boundaries.ITERATION:

@@ -41,12 +41,18 @@ class Handshake:
     files: list[dict[str, Any]] = field(default_factory=list)
     """How each output file is brought back (`record/resume/aside`)."""
     origin: dict[str, Any] = field(default_factory=dict)
-    """Where the attempt begins, for the fact `resumed`: attempt, number, part, path, place (in words), taken_at, lost_s."""
+    """Where the attempt begins, for the fact `resumed`: attempt, number, part, path, place (in words), taken_at, lost_s; and `asked`, if
+    somebody named it."""
 
     @property
     def is_new_run(self) -> bool:
         """The edited code goes on: a run of its own, with the same state."""
         return self.attempt == 0
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Somebody named the state: it is gone on with even where it does not come back exactly."""
+        return bool(self.origin.get("asked"))
 
     def facts(self) -> dict[str, Any]:
         """What the journal of the attempt says about its beginning: the fact `resumed`."""

@@ -1,12 +1,13 @@
 """The net under a resume: the state is taken once more where it was put back, and has to have the digests that its checkpoint has.
 
-Says which variables are another thing, and stops nothing. What the checkpoint itself names as not held, or as coming back otherwise, was
+Says which variables are another thing. What the checkpoint itself names as not held, or as coming back otherwise, was
 said before and is not said again. Nothing of the program is changed or drawn from, as when a checkpoint is taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rearview.record.checkpoints import differing
@@ -28,30 +29,43 @@ _MOST_SAID = 5
 """So many variables are named; the others are counted."""
 
 
-def sentences(kept: Kept, roots: Callable[[], Roots]) -> list[str]:
-    """What is to be said about a state that was put back: nothing, or one sentence. `roots` gives it as it is now."""
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What came of it."""
+
+    sentences: list[str]
+    """What is to be said: nothing, or one sentence."""
+    refused: str = ""
+    """Why the state must not be gone on with: something that was put back does not hold what it held. Nothing, where it is as it was, or
+    differs only in who else holds it."""
+
+
+def prove(kept: Kept, roots: Callable[[], Roots]) -> Proof:
+    """Compare a state that was put back; `roots` gives it as it is now."""
     manifest = kept.manifest
     try:
         now = roots()
-        names = differing_names(kept, now) if now else []
+        names, shared = differing_names(kept, now) if now else ([], set())
     except Exception as problem:
         if is_the_programs(problem):
             raise
         why = f"{type(problem).__name__}: {problem}"
-        return [f"what was put back could not be compared with checkpoint {manifest.name}, please report this: {why}; the training goes on"]
+        said = f"what was put back could not be compared with checkpoint {manifest.name}, please report this: {why}; the training goes on"
+        return Proof([said])
     if not names:
-        return []
+        return Proof([])
     others = f"`rearview resume {manifest.run} --at PLACE`, with a place from `rearview checkpoints {manifest.run}`"
     are = "is" if len(names) == 1 else "are"
+    fact = f"{_listed(names)} {are} not what checkpoint {manifest.name} holds, after that was put back"
     said = (
-        f"{_listed(names)} {are} not what checkpoint {manifest.name} holds, after that was put back: what follows may differ from the "
-        f"uninterrupted run; an earlier state may come back exactly: {others}; please report this"
+        f"{fact}: what follows may differ from the uninterrupted run; an earlier state may come back exactly: {others}; please report this"
     )
-    return [said]
+    return Proof([said], "" if shared.issuperset(names) else f"{fact}; please report this")
 
 
-def differing_names(kept: Kept, roots: Roots) -> list[str]:
-    """The variables of a state that are not what a checkpoint holds, as a person would write them.
+def differing_names(kept: Kept, roots: Roots) -> tuple[list[str], set[str]]:
+    """The variables of a state that are not what a checkpoint holds, as a person would write them; which of them hold the same, and differ
+    in who else holds it.
 
     Those that are there now and were not then are none of them, but what functions remember: a program may bind names as it likes.
     """
@@ -60,7 +74,7 @@ def differing_names(kept: Kept, roots: Roots) -> list[str]:
     captured = capture(roots, adapters=[positions.Iterators()])
     rows = differing.differences(captured, differing.comparable(manifest), lambda: differing.state_of(tree, manifest))
     if not rows:
-        return []
+        return [], set()
     every = {"/".join(map(str, key)): key for key in (*captured.tree.roots, *tree.roots)}
     keys = list(dict.fromkeys(_key_of(str(row[0]), every) for row in rows))
     then, now = State(tree, kept.seen_digests()), State(captured.tree, differing.buffer_digests(captured))
@@ -71,7 +85,7 @@ def differing_names(kept: Kept, roots: Roots) -> list[str]:
         called = _called(key, manifest)
         places = apart.places(key, called)
         found.update(dict.fromkeys([called] if places and key[0] in _OURS else places))  # how we write them down is nobody's business
-    return list(found)
+    return list(found), apart.shared
 
 
 def _told_by(manifest: Manifest) -> Told:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from rearview.errors import CheckpointError, Damaged, NotFound, PlaceNotReached, RestoreRefused
+from rearview.errors import CheckpointError, Damaged, NotFound, PlaceNotReached, RestoredOtherwise, RestoreRefused
 from rearview.record.checkpoints import boundaries
 from rearview.record.checkpoints.following import PLAIN
 from rearview.record.checkpoints.scope import Roots
@@ -51,7 +51,7 @@ class Reach:
         self._sources: dict[int, Any] = {}
         self._said: set[str] = set()
         self._refused = False
-        """The state does not fit what the program has made so far."""
+        """The state does not fit what the program has made so far, or is another one when it was put back."""
         self._is_inside = False
         """The program runs the body of its main loop, on its way to a place in that: what it finds there is a later state."""
         self._ended: Kept | None = None
@@ -273,7 +273,6 @@ class Reach:
             self._bring_on(loop, iteration + 1, beside)
         self._refused = True
         values = self._kept.put_back(within.scope)
-        self._refused = False
         items: Iterator[Any] = iter(())
         birth = None
         with self._kept.refilled(within.scope, values):
@@ -343,10 +342,19 @@ class Reach:
         seconds = time.perf_counter() - self._began
         self._recorder.reaching = False
         if not self._shake.is_new_run:  # edited code makes another state of it, on purpose
-            self._say_otherwise(proving.sentences(self._kept, roots))
+            self._prove(roots)
+        self._refused = False
         if within is not None:
             within.restored(seconds)
         self._recorder.fact("restored", manifest=str(self.manifest.name), seconds=seconds)
+
+    def _prove(self, roots: Callable[[], Roots]) -> None:
+        """What was put back is what the checkpoint holds; if it is not, an older state is taken, unless this one was asked for."""
+        proof = proving.prove(self._kept, roots)
+        if proof.refused and self._resumes and not self._shake.is_asked_for:
+            self._recorder.reaching = self._refused = True
+            raise RestoredOtherwise([proof.refused])
+        self._say_otherwise(proof.sentences)
 
     def ended(self) -> PlaceNotReached | None:
         """The run ends. If the place was never reached, that is said, and output files are as they were before."""

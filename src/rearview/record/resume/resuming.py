@@ -59,10 +59,15 @@ def prospect(store: Store, project: Path, known: Past, points: Sequence[RestoreP
     return Prospect(known, point, files, [*passed_over, *unsound], left)
 
 
-def agree(store: Store, found: Prospect, turn: Turn) -> Handshake:
-    """Set files aside and lay down what the program that goes on needs to know. The first thing that writes anything."""
+def agree(store: Store, found: Prospect, turn: Turn, *, asked: bool = False) -> Handshake:
+    """Set files aside and lay down what the program that goes on needs to know. The first thing that writes anything.
+
+    `asked`: somebody named the place.
+    """
     origin: dict[str, Any] = {"place": "the beginning", "path": []} if found.point is None else found.point.origin()
     origin["lost_s"] = found.lost_s
+    if asked:
+        origin["asked"] = True
     with firsts.unseen():
         for sentence in undoing.put_back(found.left):
             say(sentence)

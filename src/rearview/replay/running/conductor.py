@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rearview.errors import Damaged, NotFound, RestoreRefused
+from rearview.errors import Damaged, NotFound, RestoredOtherwise, RestoreRefused
 from rearview.model import RunId, VersionId
 from rearview.plan import scans
 from rearview.plan.cost import Rates
@@ -280,7 +280,7 @@ class _Conducting:
 
 def _was_refused(piece: Piece) -> bool:
     """Whether it was ended by a state that the program could not take."""
-    return piece.seen.error.rpartition(".")[2] == RestoreRefused.__name__
+    return piece.seen.error.rpartition(".")[2] in (RestoreRefused.__name__, RestoredOtherwise.__name__)
 
 
 def _in_words(code: int | None, piece: Piece) -> str:

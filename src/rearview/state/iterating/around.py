@@ -111,7 +111,7 @@ def _around(inner: object) -> list[Any]:
 
 def _bring_on(thing: Any, below: list[object], steps: int, left_alone: list[Any]) -> list[str]:
     if type(thing) is enumerate:
-        return _count_on(thing, steps)
+        return count_on(thing, steps)
     if type(thing) is zip:
         return _advance_others(thing, below, steps, left_alone)
     if type(thing) is itertools.islice:
@@ -119,8 +119,8 @@ def _bring_on(thing: Any, below: list[object], steps: int, left_alone: list[Any]
     return []
 
 
-def _count_on(thing: Any, steps: int) -> list[str]:
-    """Set the number of an `enumerate`."""
+def count_on(thing: Any, steps: int) -> list[str]:
+    """Set the number of an `enumerate`; a sentence if that cannot be."""
     inner, number = _reduced(thing)[1]
     address = id(thing)
     index = ctypes.c_ssize_t.from_address(address + _INDEX_AT)

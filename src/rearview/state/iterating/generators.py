@@ -32,6 +32,8 @@ MOST_SECONDS = 20.0
 STEP_IN = 64
 """How many items it may take until a fresh generator is at the same instruction."""
 _MOST_INNER = 16
+_DRAWS = "generator"
+"""How generators of random numbers are held: on the way there, the code draws from them."""
 _EXPRESSION = "an expression it is in the middle of"
 _END = object()
 
@@ -110,9 +112,18 @@ def variables_of(generator: Generator) -> dict[str, Any]:
     return {} if generator.gi_frame is None or generator.gi_running else frames.variables(generator.gi_frame)
 
 
+def _that_matter(generator: Generator) -> dict[str, Any]:
+    """The variables of a suspended generator that its code can still read."""
+    variables, frame = variables_of(generator), generator.gi_frame
+    if frame is None or _is_fresh(generator):
+        return variables
+    return {name: variables[name] for name in alive(frame.f_code, frame.f_lasti) if name in variables}
+
+
 def holds(generator: Generator) -> dict[str, Any]:
-    """What a suspended generator holds: its variables, and the iterators that it runs over."""
-    return {**variables_of(generator), "": tuple(inside(generator))}
+    """What a suspended generator holds: its variables that can still matter, and the iterators that it runs over. The others may hold
+    items of the program's data, and other ones where it was brought to its place."""
+    return {**_that_matter(generator), "": tuple(inside(generator))}
 
 
 def lists_in(generator: Generator) -> list[Any]:
@@ -131,10 +142,7 @@ def _variables(generator: Generator) -> Variables:
     variables = variables_of(generator)
     if frame is None:
         return Variables()
-    matter = (
-        variables if _is_fresh(generator) else {name: variables[name] for name in alive(frame.f_code, frame.f_lasti) if name in variables}
-    )
-    found = classify(frame.f_code, matter)
+    found = classify(frame.f_code, _that_matter(generator))
     names = frozenset((*frame.f_code.co_varnames, *frame.f_code.co_cellvars, *frame.f_code.co_freevars))
     if hidden(gc.get_referents(generator), list(variables.values()), names):
         found.open.append(_EXPRESSION)
@@ -151,7 +159,7 @@ def restore(
     if generator.__qualname__ != shape["code"]:
         again.said.append(f"the generator {generator.__qualname__} is where {shape['code']} was; it was left where it is")
         return
-    if generator.gi_running or _is_there(generator, shape):
+    if generator.gi_running or id(generator) in again.there or is_there(generator, shape):
         return
     if shape["finished"]:
         generator.close()
@@ -191,7 +199,7 @@ def step_in(generator: Generator, shape: Shape) -> bool:
     said: list[str] = []
     if not shape["fresh"] and _step_in(generator, shape, said, None) is not None:
         return False
-    return not said and _is_there(generator, shape)
+    return not said and is_there(generator, shape)
 
 
 def _step_in(
@@ -219,10 +227,12 @@ def _step_in(
             there[:] = was
     for iterator, part in zip(live, inner, strict=True):
         restore_layer(iterator, part, Again(said=said))
-    assign(generator, shape["plain"])
-    assign(generator, write(variables_of(generator), shape["held"]))
-    if variables is not None:
+    if variables is not None:  # and nothing is written to what the fresh one holds: that may be an item of the program's data
         assign(generator, variables)
+        write(variables, {name: value for name, value in shape["held"].items() if value[0] == _DRAWS})
+    else:
+        assign(generator, shape["plain"])
+        assign(generator, write(variables_of(generator), shape["held"]))
     return None
 
 
@@ -247,7 +257,7 @@ def _go_on(generator: Generator, shape: Shape, again: Again, taken: int) -> None
         return
     until = time.monotonic() + MOST_SECONDS
     for _ in range(MOST_STEPS):
-        if (_at(generator, shape) and _is_there(generator, shape)) or time.monotonic() > until:
+        if (_at(generator, shape) and is_there(generator, shape)) or time.monotonic() > until:
             return
         if next(generator, _END) is _END:
             return
@@ -258,7 +268,8 @@ def _at(generator: Generator, shape: Shape) -> bool:
     return frame is not None and frame.f_lasti == shape["lasti"]
 
 
-def _is_there(generator: Generator, shape: Shape) -> bool:
+def is_there(generator: Generator, shape: Shape) -> bool:
+    """Whether a generator is where the described one was."""
     now = describe(generator)
     return now is not None and _differences(now, shape) == []
 

@@ -34,6 +34,8 @@ class Again:
     """What could not be exact, a sentence each."""
     begun: list[bool] = field(default_factory=lambda: [False])
     """Whether it is the beginning right now."""
+    there: frozenset[int] = frozenset()
+    """Generators that are where they were: whoever holds them in a variable had them put back."""
 
     def at_beginning(self) -> None:
         """Be at the beginning, if nothing has been drawn since."""
@@ -43,7 +45,7 @@ class Again:
 
     def below(self, one_to_one: bool) -> Again:
         """The same for a layer below."""
-        return self if one_to_one else Again(None, self.begin, self.said, self.begun)
+        return self if one_to_one else Again(None, self.begin, self.said, self.begun, self.there)
 
 
 def describe(iterator: Any) -> Shape | None:
@@ -58,6 +60,16 @@ def describe(iterator: Any) -> Shape | None:
     if kind is itertools.chain:
         return _describe_chain(iterator)
     return simple.describe(iterator)
+
+
+def there(live: Any, shape: Shape) -> frozenset[int]:
+    """The generators among a live iterator and those below it that are where they were."""
+    if shape["kind"] == "generator":
+        return frozenset({id(live)} if generators.is_generator(live) and generators.is_there(live, shape) else ())
+    if shape["kind"] not in _AROUND.values() or _AROUND.get(type(live)) != shape["kind"]:
+        return frozenset()
+    parts = _parts(shape["kind"], simple.reduced(live)[1])
+    return frozenset().union(*map(there, parts, shape["of"]))
 
 
 def restore(live: Any, shape: Shape, again: Again) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rearview.state import compiled, parametrized
+from rearview.state.iterating.shared import brought_on
 from rearview.state.put import ended
 from rearview.state.put.containers import fill_dict
 from rearview.state.put.kind import ABSENT, InPlace, Kind, Pairs
@@ -172,6 +173,8 @@ class Reduced(Kind):
             parts = job.plan.asked[id(live)]
             if parts[0] is function and _same(parts[1], args) and (payload[3] != NONE or parts[2] is None):
                 return live
+            if hasattr(type(live), "__next__") and parts[0] is function and brought_on(live, function, args, job.made[payload[3]]):
+                return live  # a loop may run over it
         kind, parts = job.plan.nodes[payload[2]]
         if kind == "tuple" and any(job.made[number] is ABSENT for number in parts[2:]):
             return live  # it was made with something that no state holds
@@ -209,7 +212,7 @@ def _same(first: Any, second: Any) -> bool:
         return False
     if isinstance(first, tuple):
         return len(first) == len(second) and all(_same(a, b) for a, b in zip(first, second, strict=True))
-    return isinstance(first, (str, int, bytes)) and bool(first == second)
+    return isinstance(first, (str, int, bytes, range)) and bool(first == second)
 
 
 def names_in(state: Any) -> tuple[str, ...]:

@@ -126,15 +126,17 @@ def found(module: str, name: str) -> Any:
 _ONE_OF_A_KIND = (
     ("random", "_inst"), ("numpy.random.mtrand", "_rand"), ("numpy.random.mtrand", "_rand._bit_generator"), ("torch", "default_generator"),
     ("os", "environ"), ("sys", "stdin"), ("sys", "stdout"), ("sys", "stderr"), ("sys", "modules"),
+    ("sys", "__stdin__"), ("sys", "__stdout__"), ("sys", "__stderr__"),
 )  # fmt: skip
-"""Objects of the process that are meant by their names: the global random streams are kept by themselves, in `streams`."""
+"""Objects of the process that are meant by their names: the global random streams are kept by themselves, in `streams`. What the program
+put there of a class of its own (a `sys.stdout` that tells a file as well) is one like any other."""
 
 
 def take_names(walk: Walk) -> None:
     """Know the objects that every process has before any is met."""
     for module, name in _ONE_OF_A_KIND:
         value = found(module, name)
-        if value is not None:
+        if value is not None and identity(value) not in walk.memo and not is_the_users(type(value).__module__):
             walk.memo[identity(value)] = walk.add(("ref", walk.slots((module, name))))
             walk.keep.append(value)
 

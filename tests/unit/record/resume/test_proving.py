@@ -44,7 +44,11 @@ class Kept:
 
 
 def _said(kept: Any, **now: Any) -> list[str]:
-    return proving.sentences(kept, lambda: {("local", 0, name): value for name, value in now.items()})
+    return _proof(kept, **now).sentences
+
+
+def _proof(kept: Any, **now: Any) -> proving.Proof:
+    return proving.prove(kept, lambda: {("local", 0, name): value for name, value in now.items()})
 
 
 def test_nothing_is_said_of_what_is_as_it_was_and_nothing_is_drawn() -> None:
@@ -60,6 +64,16 @@ def test_what_is_not_as_it_was_is_named_with_the_checkpoint_and_what_to_do() -> 
     assert "may differ from the uninterrupted run" in said
     assert "`rearview resume r1 --at PLACE`" in said
     assert "report" in said
+
+
+def test_what_holds_something_else_is_refused_and_what_is_only_shared_otherwise_is_said() -> None:
+    one, other = [1], [1]
+    shared = _proof(Kept(both=[one, one], held=2), both=[one, other], held=2)
+    assert len(shared.sentences) == 1
+    assert not shared.refused
+    another = _proof(Kept(both=[one, one], held=2), both=[one, [2]], held=2)
+    assert another.refused.startswith("both")
+    assert "--at" not in another.refused, "where it is refused, an older one is taken"
 
 
 def test_many_are_counted() -> None:
@@ -87,7 +101,7 @@ def test_positions_are_called_by_their_loop_and_what_was_held_when_that_began_is
     def said(**now: Any) -> list[str]:
         then = {"count": 3, "shape": {"at": 1}, "values": [{}, {}]}
         kept: Any = Kept.of({("position", 0): then})
-        return proving.sentences(kept, lambda: {("position", 0): {**then, **now}})
+        return proving.prove(kept, lambda: {("position", 0): {**then, **now}}).sentences
 
     assert said() == said(values=[{"a": 1}, {"a": 2}]) == []
     (sentence,) = said(shape={"at": 2})
