@@ -250,7 +250,7 @@ class Reach:
     def _from(source: Any, position: dict[str, Any], iteration: int) -> tuple[Iterator[Any], Any]:
         """What a loop goes on with, and what was true when it began."""
         if type(source) in PLAIN:
-            return _advanced(source, iteration), None
+            return simple.advanced(source, iteration), None
         return positions.put_back(source, position), positions.born_as(source, position)
 
     def _fitted(self, source: Any, position: dict[str, Any]) -> dict[str, Any]:
@@ -386,16 +386,6 @@ def begin(recorder: Recorder, shake: Handshake, *, exactly: bool = False, resume
     recorder.reach = Reach(recorder, shake, manifests.read(Store(shake.store), name), exactly=exactly, resumes=resumes)
     recorder.reaching = True
     recorder.guard = recorder.reach
-
-
-def _advanced(source: Any, steps: int) -> Iterator[Any]:
-    """An iterator over something plain that has given so many items: of the same kind as one that was advanced."""
-    items: Iterator[Any] = iter(source)
-    if type(source) in (range, list, tuple):
-        vars(type(items))["__setstate__"](items, steps)
-    else:
-        simple.skip(items, steps)
-    return items
 
 
 def _depth(node: Node) -> int:

@@ -161,6 +161,16 @@ def _count_args(iterator: Any) -> tuple[Any, ...]:
         return ast.literal_eval(f"({repr(iterator).removeprefix('count(').removesuffix(')')},)")  # type: ignore[no-any-return]
 
 
+def advanced(source: Any, steps: int) -> Iterator[Any]:
+    """An iterator over something plain that has given so many items: of the same kind as one that was advanced."""
+    items: Iterator[Any] = iter(source)
+    if type(source) in (range, list, tuple):
+        vars(type(items))["__setstate__"](items, steps)
+    else:
+        skip(items, steps)
+    return items
+
+
 def skip(iterator: Iterator[Any], steps: int) -> int:
     """Take and throw away; how many there were."""
     taken = itertools.count()
