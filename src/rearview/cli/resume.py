@@ -16,7 +16,7 @@ from rearview.cli import options, starting
 from rearview.cli.shown import outlook, output, screen, text
 from rearview.errors import EXIT_FAILED, CheckpointError, Damaged, NotFound, PlaceNotReached, RestoredOtherwise, RestoreRefused, UsageError
 from rearview.record import environment, process
-from rearview.record.resume import handshake, past, recorded_code, restore_points, resuming
+from rearview.record.resume import handshake, in_vain, past, recorded_code, restore_points, resuming
 from rearview.record.resume.past import Past
 from rearview.replay.running import again, interpreters
 from rearview.store import layout
@@ -181,7 +181,7 @@ class _Resume:
         self._cwd = _folder(project, facts)
         self._interpreter = _interpreter(known, current_code)
         self._environ, said = again.environ_of(facts, os.environ, config.load(project, {}))
-        points, damaged = _points(store, known, at)
+        points, damaged = _points(store, known, at, current_code)
         prospect = resuming.prospect(store, project, known, points, damaged)
         if at is not None and prospect.point is None:
             raise CheckpointError("; ".join(prospect.passed_over) + _older(store, known, points))
@@ -264,11 +264,12 @@ def _interpreter(known: Past, current_code: bool) -> str:
     )
 
 
-def _points(store: Store, known: Past, at: str | None) -> tuple[list[restore_points.RestorePoint], list[str]]:
+def _points(store: Store, known: Past, at: str | None, current_code: bool) -> tuple[list[restore_points.RestorePoint], list[str]]:
     """The places to go on from, newest first: all of them, or the one that was asked for."""
     points, damaged = restore_points.of_run(store, known.run)
     if at is None:
-        points, others = restore_points.reachable(points, known.missed)
+        attempts = in_vain.attempts_of(store, known.run)
+        points, others = restore_points.reachable(points, known.missed, attempts, edited=current_code)
         return points, [*damaged, *others]
     from rearview.catalog import checkpoints, paths
 

@@ -14,6 +14,8 @@ from rearview.model import RunId
 from rearview.record.checkpoints.at_work import AT_WORK
 from rearview.record.checkpoints.boundaries import ITERATION
 from rearview.record.checkpoints.on_the_way import HELD
+from rearview.record.resume import in_vain
+from rearview.record.resume.in_vain import Attempt
 from rearview.state import tree as trees
 from rearview.state.take.histories import PENDING
 from rearview.store import manifests, objects
@@ -203,26 +205,37 @@ def newest_sound(store: Store, points: list[RestorePoint]) -> tuple[RestorePoint
     return None, said
 
 
-def reachable(points: list[RestorePoint], missed: Set[str] = frozenset()) -> tuple[list[RestorePoint], list[str]]:
+def reachable(
+    points: list[RestorePoint], missed: Set[str] = frozenset(), attempts: Sequence[Attempt] = (), *, edited: bool = False
+) -> tuple[list[RestorePoint], list[str]]:
     """Those of some points, newest first, to which a program comes again without waiting for ever, and with all that it had; a sentence if
-    others are newer. `missed`: those that an attempt did not come to; they, and others of the same iteration, are tried again only if there
-    is nothing else."""
+    others are newer.
+
+    `missed`: those that an attempt did not come to; others of the same iteration are tried only if there is nothing else. `attempts`: what
+    became of those that came to theirs. In the end there is none left, and the run begins anew. `edited`: another source goes on, of which
+    nobody knows that it fails.
+    """
     found = [point for point in points if not point.at_work and not point.held]
     failed = [point for point in points if missed & set(point.checkpoint().values())]
     iterations = [point.iteration for point in failed if point.part != ITERATION]
-    left = [point for point in found if point not in failed and (point.part == ITERATION or point.iteration not in iterations)]
+    vain = {} if edited else in_vain.led_nowhere(found, attempts)
+    untried = [point for point in found if point not in failed and in_vain.key_of(point) not in vain]
+    left = [point for point in untried if point.part == ITERATION or point.iteration not in iterations]
+    left = left or (found if edited else untried)
     newest = points[0] if points else None
-    if newest is None or newest in (left or found):
-        return left or found, []
+    if newest is None or newest in left:
+        return left, []
     which = f"checkpoint {newest.first.name} ({newest.place})"
     if newest.held:
         said = f"{', '.join(newest.held)} had begun before, and no state has what that came to"
     elif newest.at_work:
         work = f"{', '.join(newest.at_work)} {'was' if len(newest.at_work) == 1 else 'were'} at work beside the loop"
         said = f"{work}, and would be started again, to wait for ever"
+    elif (attempt := vain.get(in_vain.key_of(newest))) is not None:
+        said = f"attempt {attempt.number}, which went on from there, failed ({attempt.failure}) and kept no newer state"
     else:
         said = "an attempt to go on from it did not come there"
-    return left or found, [f"{which}: {said}"]
+    return left, [f"{which}: {said}"]
 
 
 def _sentences(rows: Iterable[Sequence[str]]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from rearview.model import RunId
 from rearview.record import arguments, firsts, process, source
-from rearview.record.resume import aside, choosing, handshake, past, recorded_code, restore_points, undoing
+from rearview.record.resume import aside, choosing, handshake, in_vain, past, recorded_code, restore_points, undoing
 from rearview.record.resume.handshake import Handshake, Turn
 from rearview.record.resume.past import Past
 from rearview.record.resume.restore_points import RestorePoint
@@ -105,7 +105,8 @@ def pick_up(store: Store, project: Path, key: str | None) -> Handshake | None:
     if not turn.first:
         return handshake.follow(store, turn)
     points, damaged = restore_points.of_run(store, choice.run)
-    points, others = restore_points.reachable(points, known.missed)
+    attempts = in_vain.attempts_of(store, choice.run)
+    points, others = restore_points.reachable(points, known.missed, attempts, edited=bool(edited))
     found = prospect(store, project, known, points, [*damaged, *others])
     for sentence in found.passed_over:
         say(f"{sentence}; {'an older one is used' if found.point is not None else 'there is no older one'}")

@@ -136,7 +136,11 @@ def test_a_place_that_an_attempt_did_not_come_to_is_passed_over_with_others_of_i
     same = {point.number for point in points if point.iteration == points[0].iteration}
     assert not same & {point.number for point in found if point.part != "iteration"}
     every = {name for point in points for name in point.checkpoint().values()}
-    assert restore_points.reachable(points, every) == (points, []), "there is nothing else"
+    others = set(points[0].checkpoint().values()) | set(points[2].checkpoint().values())
+    assert restore_points.reachable(points, others)[0] == [points[1]], "there is nothing else"
+    nothing, (sentence,) = restore_points.reachable(points, every)
+    assert (nothing, "did not come there" in sentence) == ([], True), "in the end the beginning"
+    assert restore_points.reachable(points, every, edited=True) == (points, [])
 
 
 def test_a_large_state_is_verified_in_pieces(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
