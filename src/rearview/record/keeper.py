@@ -113,21 +113,33 @@ def tick(recorder: Recorder) -> None:
 
 def sync(recorder: Recorder) -> None:
     """Make what was recorded survive a power loss, without holding up whoever records meanwhile."""
-    if not recorder.lock.acquire(timeout=PATIENCE_S):
-        return
     try:
-        files, recorder.unsynced = recorder.unsynced, []
-        handle = recorder.journal.sync_handle()
-    finally:
-        recorder.lock.release()
-    try:
-        for file in files:
-            atomic.sync_file(file)
-        if handle is not None:
-            handle.sync()
-    except OSError as problem:
-        with recorder.lock:
-            recorder.trouble.degrade(problem)
-    finally:
-        if handle is not None:
-            handle.close()
+        settle(recorder)
+    except OSError:
+        pass  # the recorder has said so
+
+
+def settle(recorder: Recorder) -> bool:
+    """The same for whoever relies on it: when it returns, what was recorded by now is on the disk. False if nobody could look, as a write
+    takes long; an error of the disk is raised, and the recorder goes on in a new part."""
+    with recorder.journal.syncing:
+        if not recorder.lock.acquire(timeout=PATIENCE_S):
+            return False
+        try:
+            files, recorder.unsynced = recorder.unsynced, []
+            handle = recorder.journal.sync_handle()
+        finally:
+            recorder.lock.release()
+        try:
+            for file in files:
+                atomic.sync_file(file)
+            if handle is not None:
+                handle.sync()
+        except OSError as problem:
+            with recorder.lock:
+                recorder.trouble.degrade(problem)
+            raise
+        finally:
+            if handle is not None:
+                handle.close()
+    return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +87,8 @@ class JournalWriter:
         """The sequence number up to which everything survives a power loss."""
         self._folder_synced = True
         """A power loss would not take the name of the current part."""
+        self.syncing = threading.RLock()
+        """Held by whoever syncs beside the writer, until it is done: what somebody else took on himself may not be on the disk yet."""
 
     @property
     def frames(self) -> int:

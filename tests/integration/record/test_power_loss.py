@@ -90,6 +90,110 @@ print(kinds[0], kinds[-1], sorted(set(kinds)))
     assert done.stdout == "object journal ['journal', 'object']\n"
 
 
+CHECKPOINTS = """
+import errno, os, threading, time
+events = []
+real_sync, real_link = os.fdatasync, os.link
+def watch(fd):
+    path, size = os.readlink(f"/proc/self/fd/{fd}"), os.fstat(fd).st_size
+    if path.endswith(".journal"):
+        before_sync()
+    real_sync(fd)
+    events.append((threading.current_thread().name, "journal" if path.endswith(".journal") else "other", size))
+def link(source, to, **more):
+    if "/checkpoints/" in str(to):
+        events.append((threading.current_thread().name, "manifest", 0))
+    real_link(source, to, **more)
+def before_sync():
+    pass
+os.fdatasync, os.link = watch, link
+import rearview as rv
+from rearview.record import keeper
+keeper.PERIOD_S = 3600.0
+w, sizes = 0.0, []
+def step(epoch):
+    global w
+    w += epoch
+    rv.log("w", w)
+    run, = lifecycle.opened.runs
+    sizes.append(os.fstat(run.recorder.journal.fd).st_size)
+from rearview.record import lifecycle
+"""
+
+
+def test_what_was_recorded_before_a_state_is_on_the_disk_before_its_manifest(python: Python, project: Path) -> None:
+    """Else a resume after a power loss would go on from there, and the rows before would be in no attempt."""
+    done = python(
+        CHECKPOINTS
+        + """
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(4)):
+        step(epoch)
+    lifecycle.opened.runs[0].recorder.keeping.materializer.wait()
+told = [(kind, size) for _, kind, size in events if kind != "other"]
+at = [k for k, (kind, _) in enumerate(told) if kind == "manifest"]
+assert len(at) == 4, told
+for k, size in zip(at, sizes):
+    assert max(synced for kind, synced in told[:k] if kind == "journal") >= size, (k, told, sizes)
+print({name for name, kind, _ in events if kind == "journal"})
+""",
+        env={"REARVIEW_EVERY": "1"},
+        check=True,
+    )
+    assert "rearview-writer" in done.stdout
+    assert "MainThread" not in done.stdout, "the training does not wait for it"
+
+
+def test_a_sync_that_somebody_else_has_begun_is_waited_for(python: Python, project: Path) -> None:
+    done = python(
+        CHECKPOINTS
+        + """
+begun, go_on = threading.Event(), threading.Event()
+def before_sync():
+    if threading.current_thread().name == "keeper":
+        begun.set()
+        go_on.wait(20)
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(1)):
+        step(epoch)
+        run, = lifecycle.opened.runs
+        other = threading.Thread(target=keeper.sync, args=(run.recorder,), name="keeper")
+        other.start()
+        begun.wait(20)
+    materializer = run.recorder.keeping.materializer
+    assert not materializer.wait(0.5), "it has nothing of its own to sync, and waits all the same"
+    rv.log("meanwhile", 1)
+    go_on.set()
+    other.join()
+    materializer.wait()
+kinds = [(name, kind) for name, kind, _ in events if kind != "other"]
+assert kinds.index(("keeper", "journal")) < kinds.index(("rearview-writer", "manifest")), kinds
+""",
+        env={"REARVIEW_EVERY": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_the_rows_on_the_disk_there_is_no_checkpoint(python: Python, project: Path) -> None:
+    done = python(
+        CHECKPOINTS
+        + """
+def before_sync():
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(3)):
+        step(epoch)
+print("end", [kind for _, kind, _ in events if kind == "manifest"])
+""",
+        env={"REARVIEW_EVERY": "1"},
+        check=True,
+    )
+    assert done.stdout == "end []\n"
+    assert "no more checkpoints of run" in done.stderr and "Input/output error" in done.stderr
+    assert "is degraded" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_no_thread_when_nothing_is_recorded_and_none_after_the_end(python: Python, project: Path) -> None:
     done = python(
         """

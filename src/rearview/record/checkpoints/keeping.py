@@ -11,7 +11,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from rearview.record import environment
+from rearview.record import environment, keeper
 from rearview.record.checkpoints import staging
 from rearview.record.checkpoints.agreement import Agreement
 from rearview.record.checkpoints.at_work import Fed
@@ -57,7 +57,8 @@ class Keeping:
         self.recorder = recorder
         self.settings = recorder.settings
         self.periods: dict[str, AdaptivePeriod] = {}
-        self.materializer = Materializer(recorder.store, self._over, Uncounted(recorder.project).is_there)
+        uncounted = Uncounted(recorder.project).is_there
+        self.materializer = Materializer(recorder.store, self._over, uncounted, lambda: keeper.settle(recorder))
         self._thinning = Thinning(recorder)
         self._reserve = Reserve(recorder.store)
         recorder.journal.make_room = self._reserve.give_back

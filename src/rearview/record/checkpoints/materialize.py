@@ -1,7 +1,7 @@
 """A captured state becomes a checkpoint: copied while the training waits, written by a thread of ours while it goes on.
 
-Objects first, the manifest last, then a note in the journal. The thread runs at low priority, can be brought to rest and ended by
-one call, and is not there in a forked child.
+Objects first, then what was recorded so far, the manifest last, then a note in the journal. The thread runs at low priority, can be
+brought to rest and ended by one call, and is not there in a forked child.
 """
 
 from __future__ import annotations
@@ -43,13 +43,15 @@ _FOLLOWS_S = 0.05
 
 
 class _Void(Exception):
-    """A buffer that was expected not to have changed has."""
+    """A buffer that was expected not to have changed has, or what was recorded before could not be looked after."""
 
 
 class Materializer:
     """Writes the checkpoints of one run in this process."""
 
-    def __init__(self, store: Store, finished: Callable[[Job], None], uncounted: Callable[[], bool]) -> None:
+    def __init__(
+        self, store: Store, finished: Callable[[Job], None], uncounted: Callable[[], bool], settle: Callable[[], bool]
+    ) -> None:  # fmt: skip
         self.store = store
         self.known = Known(store)
         self.changes = Changes()
@@ -57,6 +59,8 @@ class Materializer:
         """Told about every job when it is over, on the thread."""
         self._uncounted = uncounted
         """Whether the program writes to tensors past torch's count."""
+        self._settle = settle
+        """Called before a checkpoint is there: whether what was recorded before it is on the disk."""
         self._watched = Watched()
         self._arenas = (Arena(), Arena())
         self._jobs: queue.SimpleQueue[Job | Callable[[], None] | None] = queue.SimpleQueue()
@@ -284,6 +288,8 @@ class Materializer:
                     "total_bytes": sum(entry.nbytes for entry in entries) + len(tree),
                 }
                 job.manifest = replace(job.manifest, tree=key, tree_bytes=len(tree), buffers=entries, roots=roots, files=files, stats=stats)
+                if not self._settle():  # rows that a power loss took would be in no attempt: this state is after them
+                    raise _Void
                 manifests.write(self.store, job.manifest, self._rows)
             finally:
                 self._packer = None
