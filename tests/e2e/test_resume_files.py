@@ -33,6 +33,11 @@ ROTATED = (
     'h = logging.handlers.RotatingFileHandler("train.log", maxBytes=40, backupCount=2)',
     '[h.emit(logging.LogRecord("a", 30, "a.py", 1, f"{epoch} line {n}", None, None)) for n in range(5)]',
 )
+IN_BYTES = ("pass", 'with open(b"log.txt", "a") as f: f.write(f"{epoch}\\n")')
+BEHIND = (
+    'later = rv.background(lambda text: (time.sleep(0.05), open("later.txt", "a").write(text)))',
+    '[later(f"{epoch} {n}\\n") for n in range(5)]',
+)
 TEMPORARY = ('f = open(os.environ["TMPDIR"] + "/out.txt", "w")', LINKED[1])
 
 
@@ -42,9 +47,11 @@ TEMPORARY = ('f = open(os.environ["TMPDIR"] + "/out.txt", "w")', LINKED[1])
         (*LINKED, ["real.txt"]),
         (*REWRITTEN, ["status.txt"]),
         (*ROTATED, ["train.log", "train.log.1", "train.log.2"]),
+        (*IN_BYTES, ["log.txt"]),
+        (*BEHIND, ["later.txt"]),
         (*TEMPORARY, ["../tmp-{}/out.txt"]),
     ],
-    ids=["linked", "rewritten", "rotated", "temporary"],
+    ids=["linked", "rewritten", "rotated", "in bytes", "in the background", "temporary"],
 )
 def test_a_file_goes_on(before: str, each: str, names: list[str], project: Path, cli: RunsProgram) -> None:
     whole = project.parent / "whole"

@@ -165,7 +165,7 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
     if _unseen and get_ident() in _unseen:
         return
     path = args[0]
-    if type(path) is not str or path.startswith(_prefixes):
+    if type(path) is int or (type(path) is str and path.startswith(_prefixes)):  # a descriptor
         return
     try:
         _note(path, args[1], args[2])
@@ -173,8 +173,8 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
         pass  # an observer never gets in the way
 
 
-def _note(path: str, mode: object, flags: object) -> None:
-    path = os.path.abspath(path)
+def _note(path: Any, mode: object, flags: object) -> None:
+    path = os.path.abspath(os.fsdecode(path))  # bytes, as TensorBoard has them; a path object, as `io.FileIO` is given one
     if path.startswith(_prefixes):
         return
     if path.endswith((".py", ".pyc")) and _by_import():

@@ -18,6 +18,7 @@ from rearview.record.background.calls import Call
 from rearview.record.background.checksum import Checksum
 from rearview.record.background.histograms import PIECE, SORTED_UP_TO, Buckets
 from rearview.record.background.wrapping import background, stats
+from tests.integration.resume.training import Nursery
 
 torch = pytest.importorskip("torch")
 numpy = pytest.importorskip("numpy")
@@ -318,3 +319,36 @@ def test_limits_that_cells_cannot_tell_apart_are_left_to_numpy(odd: list[float])
     buckets = Buckets(odd, numpy)
     assert not buckets.exact
     assert buckets.histogram(numpy.ones(3, numpy.float32)) is None
+
+
+SLOW = """
+import os, sys, time, warnings
+warnings.simplefilter("ignore")
+import rearview as rv
+from tensorboard.summary.writer import record_writer
+from torch.utils.tensorboard import SummaryWriter
+
+write = record_writer.RecordWriter.write
+record_writer.RecordWriter.write = lambda self, data: (time.sleep(0.01), write(self, data))
+writer = SummaryWriter("logs")
+writer = rv.background(writer) if "behind" in sys.argv else writer
+with rv.checkpointing():
+    for epoch in rv.loop("epoch", range(4)):
+        for step in rv.loop("step", range(6)):
+            writer.add_scalar("loss", step / 8, epoch * 7 + step)
+        writer.add_scalar("loss", 1.0, epoch * 7 + 6)
+        if epoch == 2 and "DIE" in os.environ:
+            time.sleep(0.5)  # its rows are in the file by now
+            os.kill(os.getpid(), 9)
+writer.close()
+"""
+
+
+@pytest.mark.parametrize("how", ["plain", "behind"])
+def test_a_resumed_run_has_each_event_once(how: str, nursery: Nursery, project: Path) -> None:
+    (project / "train.py").write_text(SLOW)
+    assert nursery.run(project, "train.py", how, env={"REARVIEW_EVERY": "1", "DIE": "1"}).code == -9
+    assert len(events(project / "logs")) == 1 + 21
+    done = nursery.command(project, "resume", "--yes", env={"REARVIEW_EVERY": "1"}).wait()
+    assert done.code == 0, done.stderr
+    assert [event.step for _, event in events(project / "logs") if event.summary.value] == list(range(28))

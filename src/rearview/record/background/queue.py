@@ -153,6 +153,23 @@ class Queue:
         while self._made < upto:
             self._help()
 
+    def made_until(self, until: float) -> bool:
+        """Wait until every call put so far was made; False if that takes longer than to a moment of the monotonic clock.
+
+        Looks on: a call that hangs would hold whoever makes it. Only where there is no thread to be had, helps.
+        """
+        if self._runner == threading.get_ident():
+            return True  # a call of ours asks: it is not waited for
+        upto = self._put
+        with self._changed:
+            if self._made < upto:
+                self._ensure()
+            alone = self._thread is None
+            made = alone or self._changed.wait_for(lambda: self._made >= upto, until - time.monotonic())
+        if alone:
+            self.drain(upto)
+        return made
+
     def _help(self) -> None:
         """Bring the queue on; if nothing waits, wait for those who make calls, or are about to put some."""
         if self._bring_on():

@@ -18,6 +18,7 @@ import atexit
 import inspect
 import os
 import sys
+import time
 import weakref
 from collections.abc import Iterable
 from typing import Any, TypeVar, cast
@@ -85,6 +86,12 @@ def rest_all() -> None:
         back.queue.begin_rest()
     for back in backs:
         back.queue.rest()
+
+
+def not_made_within(patience_s: float) -> list[str]:
+    """Wait for what was asked so far, for so long at most; the names of those that are not through by then."""
+    until = time.monotonic() + patience_s
+    return [back.queue.name for back in list(_backs) if not back.queue.made_until(until)]
 
 
 # -- exit ------------------------------------------------------------------------------------------------------------------

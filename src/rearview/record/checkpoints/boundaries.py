@@ -33,7 +33,7 @@ class Boundary:
     inexact: list[str] = field(default_factory=list)
     """What a position cannot bring back."""
     beside: list[list[str]] = field(default_factory=list)
-    """Work that would be started again on the way here (`at_work`), as rows of a manifest."""
+    """Work that would be started again on the way here (`at_work`), or that is not done yet (`under_way`), as rows of a manifest."""
     rebound: Callable[[], frozenset[str]] = frozenset
     """Tells the variables whose values are of no further use here: they get others before anything reads them. Reads source."""
 

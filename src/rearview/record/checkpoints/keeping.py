@@ -24,7 +24,7 @@ from rearview.record.checkpoints.scope import Roots, Scope
 from rearview.record.checkpoints.thinning import Thinning
 from rearview.record.checkpoints.timing import Timing
 from rearview.record.checkpoints.uncounted import Uncounted
-from rearview.record.files import own
+from rearview.record.files import own, under_way
 from rearview.record.files.outputs import Outputs
 from rearview.record.loops import Node
 from rearview.record.reserve import Reserve
@@ -214,6 +214,7 @@ class Keeping:
             self.materializer.wait()
         if not second:
             self.number += 1
+        boundary.beside.extend(under_way.settle())
         roots["stream", "global"] = streams.take()
         iterators = positions.Iterators()
         captured = capture(roots, adapters=[iterators], hooks=self._hooks, texts=self._texts, again=self._again)

@@ -12,7 +12,7 @@ import pytest
 from rearview.record.background import wrapping as back
 from rearview.record.background.calls import Call
 from rearview.record.background.queue import Queue
-from rearview.record.background.wrapping import background, rest_all
+from rearview.record.background.wrapping import background, not_made_within, rest_all
 from tests.unit.record.background.writers import Broken, Holding, Writer, of
 
 # -- the thread --------------------------------------------------------------------------------------------------------------
@@ -73,6 +73,18 @@ def test_calls_are_made_even_if_the_program_drops_the_object() -> None:
     gc.collect()
     back.at_exit()
     assert writer.seen == [1]
+
+
+def test_what_is_not_made_in_a_given_time_is_named() -> None:
+    one, other = background(Writer()), background(Holding())
+    one.add(1)
+    one.add(2)
+    other.add(1)
+    assert not_made_within(0.2) == ["Holding"]
+    assert of(one).seen == [1, 2]
+    of(other).gate.set()
+    assert not_made_within(60.0) == []
+    assert of(other).seen == [1]
 
 
 def test_many_threads_may_call_and_nothing_is_lost() -> None:

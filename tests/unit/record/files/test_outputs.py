@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging.handlers
 import mmap
@@ -80,6 +81,20 @@ def test_unwritten_buffers_belong_to_the_file_at_the_boundary(store: Store) -> N
     assert noted["log.csv"][1:3] == [4, "w"]
     assert objects.get(store, noted["log.csv"][3]) == b"a,b\n"
     assert noted["log.csv"][6] == 4, "where its handle stands"
+
+
+def test_a_path_of_any_kind_is_seen(store: Store) -> None:
+    class Somewhere:
+        def __fspath__(self) -> bytes:
+            return os.fsencode(store.project / "said")
+
+    open(os.fsencode(store.project / "bytes"), "a").close()
+    open(Somewhere(), "a").close()
+    io.FileIO(store.project / "path", "w").close()
+    os.close(os.open(os.fsencode(store.project / "descriptor"), os.O_CREAT | os.O_WRONLY))
+    assert {name: row[2] for name, row in rows(follow(store), store).items()} == {
+        "bytes": "a", "said": "a", "path": "w", "descriptor": "+",
+    }  # fmt: skip
 
 
 def test_a_handle_that_nobody_holds_by_name_is_found(store: Store) -> None:
