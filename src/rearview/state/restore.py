@@ -195,6 +195,11 @@ class Plan:
             return self.names.of(number)
         return self.names.small(kind, payload, self.plain)
 
+    def size(self, number: int) -> int:
+        """How many bytes a node of memory has."""
+        kind, payload = self.nodes[number]
+        return len(payload) if kind == "bytes" else self.tree.buffers[payload]
+
     def extras(self, number: int, live: Any) -> Pairs:
         """The attributes of an object of a derived class, with what is live."""
         return () if number == NONE else objects.match_attributes(self, self.nodes[number][1], live)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import array
 import types
 from typing import Any
+
+import pytest
 
 from rearview.state.capture import capture
 from rearview.state.restore import plan
@@ -54,6 +57,25 @@ def test_roots_are_kept_apart_and_only_some_are_put_back() -> None:
     made = plan(kept.tree, roots(a=a, b=b), kept, only=[("given", "a")]).apply()
     assert made == {("given", "a"): a}
     assert (a, b) == ([1], [2, 6])
+
+
+@pytest.mark.filterwarnings("ignore")  # texts in arrays
+@pytest.mark.parametrize("kind", [bytearray, lambda data: array.array("h", data), lambda data: array.array("u", data.decode())])
+@pytest.mark.parametrize("now", [b"12345678" * 100, b"12", b""], ids=["of the same length", "shorter", "empty"])
+@pytest.mark.parametrize("then", [b"abcdefgh" * 100, b""], ids=["long", "empty"])
+def test_memory_that_others_have_a_view_of(kind: Any, now: bytes, then: bytes) -> None:
+    """Its length cannot change meanwhile: another object takes the state where the length is another one."""
+    kept = taken(o=kind(then))
+    live = kind(now)
+    view = memoryview(live)
+    back = put(kept, o=live)["o"]
+    assert back.__class__ is live.__class__ and bytes(back) == bytes(kind(then))
+    assert (back is live) == (len(then) == len(now))
+    assert bytes(view) == bytes(kind(then if back is live else now))
+    view.release()
+    assert put(kept, o=kind(now))["o"] == kind(then)
+    free = kind(now)
+    assert put(kept, o=free)["o"] is free
 
 
 class Bag:

@@ -257,13 +257,31 @@ class Text(Kind):
         return data if job.made[payload[0]] == "bytes" else data.decode("utf-8", "surrogatepass")
 
 
-class ByteArray(Container):
-    """Bytes that change."""
+class Viewed(Container):
+    """Memory that others may have views of. While they do it keeps its length: where another one was recorded, that was another object,
+    or would be one now, and the live one stays as it is."""
 
-    plain = bytearray
+    nothing = slice(0, 0)
+    """To delete that much does nothing, and is refused while there are views."""
+
+    def alike(self, plan: Plan, payload: Any, live: Any) -> bool:
+        if plan.size(payload[-1]) == memoryview(live).nbytes:
+            return True
+        try:
+            self.plain.__delitem__(live, self.nothing)  # type: ignore[attr-defined]
+        except BufferError:
+            return False
+        return True
 
     def items(self, plan: Plan, numbers: Sequence[int], live: Any) -> Pairs:
         return ()
+
+
+class ByteArray(Viewed):
+    """Bytes that change."""
+
+    plain = bytearray
+    nothing = slice(0, 0, 2)
 
     def refill(self, job: Job, payload: Any, made: Any) -> None:
         data = job.bytes_of(payload[2])
@@ -273,23 +291,22 @@ class ByteArray(Container):
             bytearray.__setitem__(made, slice(None), data)
 
 
-class Array(Container):
+class Array(Viewed):
     """An `array.array`."""
 
     plain = array.array
 
     def alike(self, plan: Plan, payload: Any, live: Any) -> bool:
-        return bool(plan.plain(payload[2]) == live.typecode)
-
-    def items(self, plan: Plan, numbers: Sequence[int], live: Any) -> Pairs:
-        return ()
+        return bool(plan.plain(payload[2]) == live.typecode) and super().alike(plan, payload, live)
 
     def build(self, job: Job, payload: Any, live: Any) -> Any:
         kind = array.array if payload[0] == NONE else job.named(payload[0])
         return array.array.__new__(kind, job.plain(payload[2])) if live is ABSENT else live
 
     def refill(self, job: Job, payload: Any, made: Any) -> None:
-        array.array.__setitem__(made, slice(None), array.array(made.typecode, bytes(job.bytes_of(payload[3]))))
+        data = array.array(made.typecode, bytes(job.bytes_of(payload[3])))
+        if made or data:  # an empty one is refused as if it were to have another length
+            array.array.__setitem__(made, slice(None), data)
 
 
 class Range(Kind):
