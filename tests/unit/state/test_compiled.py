@@ -106,3 +106,16 @@ def test_a_compiled_function_stays_and_what_it_closes_over_is_put_back() -> None
         assert compiled.original(made) is not None, "compiled again"
         assert float(made(torch.ones(1))) == 3.0
     torch._dynamo.reset()
+
+
+def test_a_compiled_module_is_held_but_for_what_the_compiler_notes_in_it() -> None:
+    plain = torch.nn.Linear(2, 2)
+    module = torch.compile(plain, backend="eager")
+    module.note = 1  # type: ignore[attr-defined]
+    kept = taken(module=module)
+    own = module._torchdynamo_wrapper_id
+    assert own == id(module)
+    other = torch.compile(torch.nn.Linear(2, 2), backend="eager")
+    assert put(kept, module=other)["module"] is other
+    assert torch.equal(other.weight, plain.weight) and other.note == 1
+    assert other._torchdynamo_wrapper_id == id(other)

@@ -27,7 +27,11 @@ OPTIMIZER_HOOKS = (
 )  # fmt: skip
 OPTIMIZERS = "optimizers"
 """What a walk remembers their nodes under."""
-COMPILED = (*MODULE_HOOKS, "dynamo_ctx", "forward", "compiler_config", "_torchdynamo_orig_callable")
+COMPILED = (
+    *MODULE_HOOKS, "dynamo_ctx", "forward", "compiler_config", "get_compiler_config", "_isolate_recompiles_id",
+    "_torchdynamo_orig_callable", "_torchdynamo_wrapper_id",
+)  # fmt: skip
+"""The last is the module's own `id()`."""
 
 _TAKE_MODULE = take_attrs(MODULE_HOOKS)
 _TAKE_COMPILED = take_attrs(COMPILED)
