@@ -8,7 +8,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +20,7 @@ from rearview.model import RunId
 from rearview.store import manifests
 from rearview.store.layout import Store
 from rearview.store.manifests import Manifest, ManifestName
-from rearview.store.packs import damaged
-from rearview.store.packs.index import PACK
+from rearview.store.packs.lacking import lacking
 
 KIND_OF_BOUNDARY = {"iteration": 0, "block": 1, "inside": 2}
 """In the order in which they answer for one place: the end of the iteration before the end of its nested block."""
@@ -64,6 +64,8 @@ class CheckpointInfo:
     members: tuple[Manifest, ...]
     process: str = ""
     """The process below a rank (`0.1`) that took it by itself; empty for the ranks, who take one together."""
+    damaged: bool = False
+    """Bytes of it are known not to be there, or not to be what was written. Only told where somebody asks for damage."""
     told: frozenset[int] = frozenset()
     """The depths of the path at which the run has several loops of one name: `epoch[2]=3`."""
 
@@ -93,7 +95,24 @@ class CheckpointInfo:
 
 
 def of_run(store: Store, run: RunId, damage: list[str] | None = None) -> list[CheckpointInfo]:
-    """The checkpoints of a run, oldest first; sentences about damaged ones go into `damage`."""
+    """The checkpoints of a run, oldest first; sentences about damaged ones go into `damage`. Only who asks for these is told `damaged`."""
+    return of_runs(store, [run], damage)[run]
+
+
+def of_runs(store: Store, runs: Iterable[RunId], damage: list[str] | None = None) -> dict[RunId, list[CheckpointInfo]]:
+    """The same for several runs: the store is looked through once."""
+    found = {run: _of_run(store, run, damage) for run in runs}
+    if damage is not None:
+        infos = [info for theirs in found.values() for info in theirs if info.thinned is None]
+        wanted = {bytes.fromhex(chunk) for info in infos for one in info.members for chunk in one.chunks()}
+        lost = lacking(store, wanted)
+        for run, theirs in found.items() if lost else ():
+            found[run] = [replace(info, damaged=info.thinned is None and any(_lost(one, lost) for one in info.members)) for info in theirs]
+            damage += _found_damaged(run, found[run], lost)
+    return found
+
+
+def _of_run(store: Store, run: RunId, damage: list[str] | None) -> list[CheckpointInfo]:
     problems: list[Damaged] = []
     pinned = manifests.marked(store, run, manifests.PIN)
     found = []
@@ -104,18 +123,28 @@ def of_run(store: Store, run: RunId, damage: list[str] | None = None) -> list[Ch
             name = checkpoint.members[0].name
             problems.append(Damaged(f"checkpoint {name} of run {run} is damaged: {problem}; restore it from a copy"))
     if damage is not None:
-        damage += [*map(str, problems), *_found_damaged(store, found)]
+        damage += map(str, problems)
     return sorted(_telling(found), key=lambda info: (info.process, *info.order))
 
 
-def _found_damaged(store: Store, infos: Sequence[CheckpointInfo]) -> list[str]:
-    """A sentence for each checkpoint that has bytes of which somebody found that they are not what was written."""
-    lost, told = damaged.lost(store), []
-    for one in (member for info in infos if info.thinned is None for member in info.members) if lost else ():
-        packs = [pack for chunk in one.chunks() if (pack := lost.get(bytes.fromhex(chunk))) is not None]
-        if packs:
-            what = f"checkpoint {one.name} of run {one.run} is damaged: {len(packs)} of its chunks have other bytes, in pack {packs[0]}"
-            told.append(f"{what}; restore {packs[0]}{PACK} from a copy; a checkpoint that has the same bytes writes them anew")
+def _lost(manifest: Manifest, lost: Mapping[bytes, str]) -> list[str]:
+    """Why each chunk that a manifest names and that cannot be had is not there."""
+    return [why for chunk in dict.fromkeys(manifest.chunks()) if (why := lost.get(bytes.fromhex(chunk))) is not None]
+
+
+def _found_damaged(run: RunId, infos: Sequence[CheckpointInfo], lost: Mapping[bytes, str]) -> list[str]:
+    """A sentence for each thing that is wrong with bytes, with the checkpoints that have these."""
+    those: dict[str, list[tuple[str, int]]] = {}
+    for one in (member for info in infos if info.damaged for member in info.members):
+        for why, count in Counter(_lost(one, lost)).items():
+            those.setdefault(why, []).append((str(one.name), count))
+    told = []
+    for why, each in those.items():
+        (first, count), (last, _) = each[0], each[-1]
+        if len(each) == 1:
+            told.append(f"checkpoint {first} of run {run} is damaged: {count} of its chunks {why}")
+        else:
+            told.append(f"{len(each)} checkpoints of run {run} are damaged, {first} to {last}: chunks of each {why}")
     return told
 
 

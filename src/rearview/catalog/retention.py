@@ -109,8 +109,9 @@ def judge(
     facts: dict[str, RunFacts] = {}
     items: list[Item] = []
     unlogged: dict[str, list[RunId]] = {}
+    listed = checkpoints.of_runs(store, [run.run for run in runs], found.damage)
     for run in runs:
-        theirs = checkpoints.of_run(store, run.run, found.damage)
+        theirs = listed[run.run]
         if not theirs:
             continue
         own = policy_of(store, run.run, rules, found.notes)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def command(ctx: click.Context, run_ref: str | None, as_json: bool, color: str) -> None:
     """List the checkpoints of a run, the last one unless told: place, size, what they cost, what is missing, why they are kept.
 
-    Looking reads manifests only; nothing is unpickled and no code of the run is touched. The exit code is 1 if a checkpoint is
-    damaged.
+    Looking reads manifests and the indexes of packs only; nothing is unpickled and no code of the run is touched. The exit code is 1 if
+    a checkpoint is damaged, as far as that is known without reading packs: `rearview check` reads them.
     """
     from rearview.cli import opening
     from rearview.cli.shown import damage
@@ -48,7 +48,7 @@ def command(ctx: click.Context, run_ref: str | None, as_json: bool, color: str) 
         raise NoCheckpoint(none)
     if not as_json:
         screen.write(page(listed, kept, screen.of_stdout(color), dt.datetime.now(dt.UTC)))
-    damage.tell(found)
+    damage.tell(found, what_to_do=damage.OF_CHECKPOINTS)
     ctx.exit(EXIT_DIFFERENCES if found else EXIT_OK)
 
 
@@ -95,6 +95,7 @@ def as_facts(info: CheckpointInfo, whys: Mapping[tuple[object, ...], str]) -> ou
         "whole": info.whole,
         "absent_ranks": list(info.absent),
         "complete": info.complete,
+        "damaged": info.damaged,
         "missing": list(info.missing),
         "pickled": list(info.pickled),
         "pinned": info.pinned,
@@ -117,6 +118,8 @@ def state_of(info: CheckpointInfo) -> tables.Cell:
         return tables.Styled(f"no part of rank {', '.join(map(str, info.absent))}", "bad")
     if info.thinned is not None:
         return tables.Styled("thinned", "dim")
+    if info.damaged:
+        return tables.Styled("damaged", "bad")
     if not info.complete:
         count = len(info.missing)
         return tables.Styled(f"partial, {count} missing" if count else "partial", "odd")

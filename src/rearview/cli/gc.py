@@ -52,7 +52,7 @@ def command(ctx: click.Context, dry_run: bool, keep_text: str | None, as_json: b
         screen.write(page(found, plan, done, screen.of_stdout(color)))
     for sentence in [*found.notes, *plan.kept, *(done.kept if done else ())]:
         screen.note(f"rearview: {text.escape(sentence)}")
-    damage.tell(found.damage)
+    damage.tell(found.damage, what_to_do=damage.OF_CHECKPOINTS)
     ctx.exit(EXIT_DIFFERENCES if found.damage else EXIT_OK)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,8 @@ import pytest
 from rearview import past
 from rearview.errors import NoCheckpoint
 from rearview.store import manifests
+from rearview.store.layout import Store
+from rearview.store.packs import Known, damaged, index
 from rearview.testing.checkpoints import epoch, keep, keep_state
 from rearview.testing.stores import StoreBuilder
 from tests.integration.past.commands import ACC, MB, Says, asked, train
@@ -33,8 +38,8 @@ def test_checkpoints_are_listed_in_peoples_words(project: Path, says: Says) -> N
     assert found[1] | {"taken_at": 0, "size_bytes": 0} == {
         "path": "epoch=1", "at": "epoch=1", "loops": [{"loop": "epoch", "occurrence": 0, "iteration": 0, "value": 1}],
         "boundary": "iteration", "process": "", "attempt": 1, "number": 1, "taken_at": 0, "size_bytes": 0, "new_bytes": 10, "stall_s": 0.01,
-        "background_s": 0.1, "whole": True, "absent_ranks": [], "complete": True, "missing": [], "pickled": [], "pinned": False,
-        "thinned": None, "why": "everything is kept", "manifests": ["0-a1-000001-iteration"],
+        "background_s": 0.1, "whole": True, "absent_ranks": [], "complete": True, "damaged": False, "missing": [], "pickled": [],
+        "pinned": False, "thinned": None, "why": "everything is kept", "manifests": ["0-a1-000001-iteration"],
     }  # fmt: skip
     assert found[0]["new_bytes"] == MB
 
@@ -52,6 +57,37 @@ def test_what_is_missing_is_named_once_and_ranks_that_lack(project: Path, says: 
     assert "no part of rank 1" in out
     assert out.count("log.file: an open file (TextIOWrapper), rank 0, from epoch=1 on") == 1
     assert "kept as pickles" in out
+
+
+@pytest.mark.damages_store
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (lambda pack: pack.with_suffix(".index").unlink(), r"are in no pack of the store \(pack .* has no index; restore .*\.index from"),
+        (lambda pack: pack.with_suffix(".index").write_bytes(b"garbage"), r"are in no pack of the store \(the index of pack .* is damaged"),
+        (lambda pack: os.truncate(pack, 5000), r"are cut off in pack .*: it has 5000 bytes, and \d+ were written; restore .*\.pack from"),
+        (lambda pack: pack.unlink(), r"are in pack .*, which cannot be read or is missing"),
+        (lambda pack: damaged.note(Store(pack.parents[2]), pack.stem, {name for name, *_ in index.read(pack.with_suffix(".index"))}),
+         r"have other bytes, in pack .*; a checkpoint that has the same bytes writes them anew"),
+    ],
+    ids=["no index", "index", "cut off", "no pack", "noted"],
+)  # fmt: skip
+def test_what_is_known_to_be_damaged_is_said_once(project: Path, says: Says, harm: Callable[[Path], object], said: str) -> None:
+    builder = StoreBuilder(project)
+    run, _ = train(builder, "a", size=20_000), train(builder, "b", size=20_000)
+    third = manifests.read(run.store, manifests.list_of(run.store, run.run)[4])
+    place = Known(run.store).places(map(bytes.fromhex, third.chunks()))
+    harm(index.pack_path(run.store, next(iter(place.values())).pack))
+    code, out, err = says("checkpoints", "a")
+    assert code == 1
+    assert [line.split()[0] for line in out.splitlines()[1:] if " damaged " in line] == ["epoch=3", "epoch=3"]
+    told, what_to_do = err.splitlines()
+    both = "0-a1-000003-block to 0-a1-000003-iteration"
+    assert re.match(f"rearview: 2 checkpoints of run {run.run} are damaged, {both}: chunks of each {said}", told)
+    assert what_to_do.startswith("rearview: a damaged checkpoint cannot be put back as it was: `rearview check`")
+    found = json.loads(says("checkpoints", "a", "--json")[1])["checkpoints"]
+    assert [one["at"] for one in found if one["damaged"]] == ["epoch=3", "epoch=3"]
+    assert says("checkpoints", "b")[0] == 0
 
 
 def test_a_run_without_checkpoints(project: Path, says: Says) -> None:

@@ -12,6 +12,7 @@ from rearview.model import RunId
 from rearview.store import check, gc, manifests, objects, packs
 from rearview.store.layout import Store
 from rearview.store.packs import Known, Packer, damaged, index
+from rearview.store.packs.lacking import lacking
 from tests.unit.store.checkpoints import RUN, load, new_store, save, staged
 from tests.unit.store.test_packs import MIB, added, files, names, noise, put
 
@@ -62,10 +63,10 @@ def test_all_that_is_damaged_in_a_pack_is_found_at_once(store: Store) -> None:
     with pytest.raises(Damaged):
         load(store, first)
     (path,) = files(store, index.PACK)
-    assert damaged.noted(store, path.stem) == {refs[1].digest, refs[3].digest} == set(damaged.lost(store))
+    assert damaged.noted(store, path.stem) == {refs[1].digest, refs[3].digest} == set(lacking(store, names(refs)))
     save(store, 2, {"w": noise(4 * MIB)})
     assert load(store, first) == {"w": noise(4 * MIB)}
-    assert not damaged.lost(store)
+    assert not lacking(store, names(refs))
 
 
 def test_a_writer_at_work_learns_what_another_process_found(store: Store) -> None:

@@ -294,8 +294,8 @@ def _checkpoints_view(asking: Asking, *, wanted: bool) -> None:
     places = asking.places
     damage: list[str] = []
     rows: list[tuple[Any, ...]] = []
-    for run in places.runs if wanted else ():
-        for info in checkpoints.of_run(asking.store, run, damage):
+    for theirs in checkpoints.of_runs(asking.store, places.runs if wanted else (), damage).values():
+        for info in theirs:
             rows += [tuple(map(_sql_text, row)) for row in checkpoints.rows_of(info)]
     fill(places.connection, "checkpoints_", checkpoints.ROW_TYPES, rows)
     _create(places, "checkpoints", "SELECT * FROM checkpoints_")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rearview.catalog.catalog import Catalog
 
 WHAT_TO_DO = "rearview: what was recorded there is missing above: `rearview check` reads everything and lists the damage"
+OF_CHECKPOINTS = "rearview: a damaged checkpoint cannot be put back as it was: `rearview check` reads everything and lists the damage"
 
 
 def concerning(catalog: Catalog, runs: Iterable[str] | None = None) -> list[str]:
@@ -26,7 +27,7 @@ def concerning(catalog: Catalog, runs: Iterable[str] | None = None) -> list[str]
     return [sentence for sentence in found if sentence.startswith(folders)]
 
 
-def tell(sentences: Iterable[str], already_told: Iterable[str] = ()) -> None:
+def tell(sentences: Iterable[str], already_told: Iterable[str] = (), *, what_to_do: str = WHAT_TO_DO) -> None:
     """Say on standard error what is damaged, once, and what to do."""
     sentences = list(sentences)
     told = set(already_told)
@@ -34,4 +35,4 @@ def tell(sentences: Iterable[str], already_told: Iterable[str] = ()) -> None:
         if sentence not in told:
             screen.note(f"rearview: {text.escape(sentence)}")
     if sentences:
-        screen.note(WHAT_TO_DO)
+        screen.note(what_to_do)

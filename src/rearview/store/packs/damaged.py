@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Iterable, Iterator, Set
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
-from rearview.errors import Damaged
 from rearview.store import atomic
 from rearview.store.layout import Store
 from rearview.store.packs import index as indexes
@@ -72,23 +71,3 @@ def every(store: Store) -> dict[str, frozenset[bytes]]:
     """All that is noted, by pack."""
     names = [indexes.named(path.name) for path in indexes.folder_of(store).glob("*" + indexes.DAMAGED)]
     return {pack: noted(store, pack) for pack, _ in filter(None, names)}
-
-
-def lost(store: Store) -> dict[bytes, str]:
-    """Chunks that were found damaged and that no other pack lists -> the pack they are in."""
-    told = every(store)
-    found = {name: pack for pack, those in told.items() for name in those}
-    if found:
-        for path in indexes.folder_of(store).glob("*" + indexes.INDEX):
-            for name in _listed(path, told):
-                found.pop(name, None)
-    return found
-
-
-def _listed(path: Path, told: dict[str, frozenset[bytes]]) -> Set[bytes]:
-    """The chunks that can be had from a pack."""
-    try:
-        index = indexes.read(path)
-    except (Damaged, OSError):
-        return set()
-    return {name for name, _, _ in index} - told.get(index.pack, frozenset())
