@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+import rearview as rv
 from rearview.state.capture import capture
+from rearview.state.take.classes import has_a_name
 from tests.unit.state.round_trip import put, taken
 
 
@@ -83,3 +85,17 @@ def test_a_logger_is_what_it_was() -> None:
     assert logger.custom == [1]
     assert not hasattr(logger, "later")
     logger.setLevel(logging.NOTSET)
+
+
+class Sink:
+    """Takes lines, and remembers them."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+
+def test_an_object_of_the_programs_own_behind_rv_background_comes_back_otherwise() -> None:
+    assert _unlike(rv.background(Sink())) == ["it"]
+    assert _unlike(rv.background([].append)) == []
+    assert not has_a_name(rv.background(Sink())), "a variable that holds it is looked at"
+    assert has_a_name(rv.background(logging.getLogger("x")))

@@ -14,7 +14,7 @@ from typing import Any
 from rearview.state import parametrized
 from rearview.state.take import owners
 from rearview.state.take.attributes import DICT_OF
-from rearview.state.take.objects import named
+from rearview.state.take.objects import named, stands_before
 from rearview.state.take.walk import Taker, Walk
 from rearview.state.tree import Node
 
@@ -102,7 +102,7 @@ def has_a_name(value: Any) -> bool:
         return True
     module = value.__module__ if isinstance(value, (type, types.FunctionType)) else kind.__module__
     if isinstance(module, str) and module.partition(".")[0] == _OURS and not module.startswith(f"{_OURS}.testing"):
-        return True
+        return not stands_before(value)
     return isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)) and named(value) is not None
 
 

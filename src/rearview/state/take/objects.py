@@ -231,6 +231,20 @@ def _take_ours(walk: Walk, value: Any) -> Node:
     return ("live", walk.slots((type_name(value), "belongs to the process", None)))
 
 
+def stands_before(value: Any) -> bool:
+    """Whether it is what `rv.background` puts before an object of the program's own: that may remember what it was told."""
+    if not hasattr(type(value), "_rearview"):
+        return False
+    return is_the_users(type(object.__getattribute__(value, "_rearview").target).__module__)
+
+
+def _take_wrapped(walk: Walk, value: Any) -> Node:
+    """What `rv.background` made."""
+    if stands_before(value):
+        walk.differs(value, "what rv.background stands before is not kept: it is as the code before the loop makes it")
+    return _take_ours(walk, value)
+
+
 def _take_csv_writer(walk: Walk, value: Any) -> Node:
     """A writer of rows: how it writes is fixed, and the file has a place of its own in the state."""
     return ("live", walk.slots((type_name(value), "it writes into a file, and has no other state", None)))
@@ -329,7 +343,7 @@ def decide(kind: type) -> Taker:
         return _of_ctypes(kind)
     package = kind.__module__.partition(".")[0]
     if _is_ours(kind) or kind.__module__.startswith(_OF_THE_LAUNCH):
-        return _take_ours
+        return _take_wrapped if hasattr(kind, "_rearview") else _take_ours
     if package == "tqdm":
         return _take_bar
     if package in LIVE_PACKAGES or kind.__module__.startswith("torch.utils.tensorboard"):
