@@ -369,6 +369,31 @@ def test_a_changed_input_is_named_first(project: Path, cli: RunsProgram) -> None
     assert json.loads(cli("resume", "--dry-run", "--json", check=True).stdout)["changed"] == ["data.bin"]
 
 
+def test_what_changed_is_named_once_by_what_it_is_now(project: Path, cli: RunsProgram) -> None:
+    """Files of the version, and others, that were written as they were, changed, deleted; source that is read as a file as well."""
+    resuming.write_trainer(project)
+    names = [f"{name}.{kind}" for name in ("same", "other", "gone") for kind in ("json", "bin")]
+    for name in names:
+        (project / name).write_text("1234")
+    read = f"import inspect; [open(name).read() for name in {names}]; inspect.getsource(inspect.currentframe())\n"
+    (project / "train.py").write_text(read + (project / "train.py").read_text().replace("0.005", "0.2"))
+    resuming.killed(project, cli)
+    (project / "train.py").write_text((project / "train.py").read_text() + "# edited\n")
+    for name in names:
+        os.utime(project / name, (0, 0))
+        if name.startswith("other"):
+            (project / name).write_text("1235")
+        elif name.startswith("gone"):
+            (project / name).unlink()
+    told = json.loads(cli("resume", "--dry-run", "--json", check=True).stdout)
+    assert (told["edited"], sorted(told["changed"]), sorted(told["gone"])) == (
+        ["train.py"], ["other.bin", "other.json"], ["gone.bin", "gone.json"],
+    )  # fmt: skip
+    lines = cli("resume", "--dry-run", check=True).stdout.splitlines()
+    assert sorted(line.strip() for line in lines if "gone." in line or "other." in line) == sorted([*told["changed"], *told["gone"]])
+    assert len([line for line in lines if line.startswith(("changed since", "gone since"))]) == 2
+
+
 def test_tracebacks_show_the_recorded_lines(project: Path, cli: RunsProgram) -> None:
     resuming.write_trainer(project)
     source = (project / "train.py").read_text()

@@ -21,6 +21,7 @@ from rearview.record.resume.past import Past
 from rearview.replay.running import again, interpreters
 from rearview.store import layout
 from rearview.store.runs import read_run
+from rearview.versions import read
 
 if TYPE_CHECKING:
     from rearview.catalog.checkpoints import CheckpointInfo
@@ -191,13 +192,15 @@ class _Resume:
         if known.version is None and not current_code:
             raise UsageError(f"run {known.run} has no recorded source: --current-code goes on with the source as it is now")
         changed = recorded_code.differences(store, known.version, project) if known.version else []
+        of_the_version = read.files(store, known.version) if known.version else {}
+        others = [path for path in changed if not path.endswith(".py")] + past.changed_inputs(known, project, of_the_version)
         attempt = 0 if current_code else known.attempt + 1
         self.outlook = outlook.Outlook(
             prospect, f"{run.status} {run.detail}".strip(), attempt, self._command, self._interpreter, str(self._cwd),
             aside=str(store.run(known.run) / "aside"),
             edited=[path for path in changed if path.endswith(".py")],
-            others=[path for path in changed if not path.endswith(".py")],
-            inputs=past.changed_inputs(known, project),
+            inputs=[path for path in others if os.path.exists(project / path)],
+            gone=[path for path in others if not os.path.exists(project / path)],
             environment=_environment(known, self._interpreter, self._environ),
             variables=said,
             hash_seed=_hash_seed(store, known, prospect.point),

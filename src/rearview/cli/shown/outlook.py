@@ -30,10 +30,10 @@ class Outlook:
     aside: str
     edited: list[str] = field(default_factory=list)
     """Python files that are not on disk as they were: the recorded ones run, or with --current-code those on disk."""
-    others: list[str] = field(default_factory=list)
-    """Other files of the version that are not as they were, and are used as they are."""
     inputs: list[str] = field(default_factory=list)
-    """Files the run read that have changed since."""
+    """Other files of the version, and files the run read, that are not as they were, and are used as they are."""
+    gone: list[str] = field(default_factory=list)
+    """Those of them that are not there any more."""
     environment: list[str] = field(default_factory=list)
     variables: list[str] = field(default_factory=list)
     hash_seed: str = ""
@@ -59,7 +59,8 @@ def page(found: Outlook, view: screen.Screen, now: dt.datetime) -> list[str]:
     lines += _list("passed over", prospect.passed_over, view)
     lines += _list("not in the checkpoint: it may not go on just as it was", point.lacks if point else [], view)
     lines += _list("comes back otherwise than it was", point.unlike if point else [], view)
-    lines += _list("changed since, and read as they are now", [*found.others, *found.inputs], view)
+    lines += _list("changed since, and read as they are now", found.inputs, view)
+    lines += _list("gone since: the run had them", found.gone, view)
     lines += _list("not as it was: the numbers may differ", found.environment, view)
     lines += _list("set for it", found.variables, view)
     lines += [view.paint(piece, "dim") for piece in tables.wrap(found.hash_seed, view.width)] if found.hash_seed else []
@@ -173,7 +174,8 @@ def as_json(found: Outlook) -> dict[str, output.Json]:
         "cwd": found.cwd,
         "version": prospect.past.version,
         "edited": output.facts(found.edited),
-        "changed": output.facts([*found.others, *found.inputs]),
+        "changed": output.facts(found.inputs),
+        "gone": output.facts(found.gone),
         "environment": output.facts([*found.environment, *([found.hash_seed] if found.hash_seed else [])]),
         "variables": output.facts(found.variables),
         "aside": found.aside,

@@ -59,7 +59,7 @@ def put_back(changed: Iterable[Left]) -> list[str]:
             done.append(one.plan.path)
         except OSError as problem:
             said.append(f"{one.plan.path} could not be put back as it was ({problem.strerror}): a copy of it is {one.copy}")
-    if done:
+    if done := list(dict.fromkeys(done)):  # several attempts may have left the same file
         said.insert(0, f"as before that attempt again, from copies: {', '.join(done[:5])}{' ...' if len(done) > 5 else ''}")
     return said
 

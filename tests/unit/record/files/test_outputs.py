@@ -19,7 +19,7 @@ import pytest
 import rearview  # noqa: F401  (its import watches files)
 from rearview.record import firsts
 from rearview.record.files import outputs, own, written
-from rearview.record.resume import aside
+from rearview.record.resume import aside, undoing
 from rearview.store import layout, objects
 from rearview.store.layout import Store
 
@@ -618,6 +618,18 @@ def test_a_large_file_behind_a_link_is_set_aside(store: Store, monkeypatch: pyte
 
 
 @pytest.mark.torch
+def test_a_file_that_several_attempts_left_is_named_once(store: Store) -> None:
+    (store.project / "a.log").write_text("now")
+    plan = aside.Plan("a.log", aside.CUT, 3, 3, full=str(store.project / "a.log"), aside="00000")
+    left = []
+    for name, content in (("a3", "later"), ("a2", "first")):
+        (store.root / name).mkdir()
+        (store.root / name / "00000").write_text(content)
+        left.append(undoing.Left(plan, store.root / name))
+    assert undoing.put_back(left) == ["as before that attempt again, from copies: a.log"]
+    assert (store.project / "a.log").read_text() == "first"
+
+
 def test_torch_save_is_seen(store: Store) -> None:
     import torch
 
