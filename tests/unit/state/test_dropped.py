@@ -99,3 +99,20 @@ def test_an_object_of_the_programs_own_behind_rv_background_comes_back_otherwise
     assert _unlike(rv.background([].append)) == []
     assert not has_a_name(rv.background(Sink())), "a variable that holds it is looked at"
     assert has_a_name(rv.background(logging.getLogger("x")))
+
+
+class Counting(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += 1
+
+
+def test_a_handler_of_the_programs_own_comes_back_otherwise() -> None:
+    logger = logging.getLogger("tests.counted")
+    logger.addHandler(logging.NullHandler())
+    assert _unlike(logger) == []
+    logger.addHandler(Counting())
+    assert _unlike(logger) == ["it.handlers[1]"]

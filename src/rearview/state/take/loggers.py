@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from rearview.state.take.owners import is_the_users
 from rearview.state.take.walk import Walk
 from rearview.state.tree import Node
 
@@ -16,6 +17,11 @@ def take_logger(walk: Walk, value: Any) -> Node:
     function, args = value.__reduce_ex__(4)[:2]
     state = {name: held for name, held in vars(value).items() if name not in _OF_THE_LAUNCH}
     walk.keep.append((args, state))
+    for at, handler in enumerate(value.handlers):
+        if is_the_users(type(handler).__module__):  # those of libraries write, and remember nothing
+            walk.differs(
+                value, "a handler of the program's own, which is not kept: it is as the code before the loop makes it", f".handlers[{at}]"
+            )
     return ("reduce", walk.slots((type(value), function, args, state, None, None, set_back)))
 
 
