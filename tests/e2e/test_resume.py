@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rearview.record.resume import past
-from tests.conftest import RunsProgram
+from tests.conftest import RunsProgram, environment
 from tests.e2e import resuming
 
 
@@ -219,6 +220,40 @@ def test_a_newer_run_that_cannot_be_started_again_is_passed_over(project: Path, 
     told = " ".join(done.stderr.split())
     assert "passed over, as it is newer: run" in told
     assert "was read from a pipe, which cannot be started again" in told
+
+
+CHILDREN = """
+import multiprocessing, os, sys
+import rearview as rv
+
+def train():
+    with rv.checkpointing():
+        for epoch in rv.loop("epoch", range(4)):
+            rv.log("epoch", epoch)
+            if epoch == 2:
+                os.kill(os.getpid(), 9)
+
+if __name__ == "__main__":
+    child = multiprocessing.get_context("spawn").Process(target=train)
+    child.start()
+    child.join()
+    sys.exit(-child.exitcode)
+"""
+
+
+def test_a_spawned_child_that_is_a_run_of_its_own_is_passed_over(project: Path, cli: RunsProgram) -> None:
+    """Nothing had been recorded in its parent: it joined no run."""
+    run = resuming.killed(project, cli)
+    (project / "children.py").write_text(CHILDREN)
+    subprocess.run([sys.executable, "children.py"], cwd=project, env=environment({"REARVIEW_EVERY": "1"}), timeout=60, check=False)
+    child = resuming.newest(cli)["run"]
+    assert child != run
+    named = cli("resume", child, "--yes")
+    assert (named.returncode, "was a child process of a program" in named.stderr) == (2, True)
+    assert "Traceback" not in named.stderr
+    done = cli("resume", "--dry-run", check=True)
+    assert run in done.stdout
+    assert f"passed over, as it is newer: run {child} was a child process" in " ".join(done.stderr.split())
 
 
 def test_edited_source_on_request(project: Path, cli: RunsProgram) -> None:

@@ -15,6 +15,8 @@ from rearview.record import environment
 
 _TAKING = "XW"
 """Options of the interpreter that take a value."""
+_CHILDREN = ("from multiprocessing.spawn import ", "from multiprocessing.forkserver import ")
+"""How the text begins that `multiprocessing` starts a child with."""
 _PLACES = ("VIRTUAL_ENV", "CONDA_DEFAULT_ENV")
 """Variables that say where packages come from, which the interpreter does by itself."""
 
@@ -54,7 +56,19 @@ def command_of(facts: Mapping[str, Any], *, later_too: bool = False) -> Command:
     found = split(words)
     if found is None:
         raise UsageError(f"run {run} does not say how it was started: its `orig_argv` is {words!r}")
+    if _is_child(found):
+        raise UsageError(
+            f"run {run} was a child process of a program (`multiprocessing` started it), which cannot be started again by itself: start "
+            f"the program again, or take its states (`rv.checkpoint({str(run)[:7]!r})`)"
+        )
     return found
+
+
+def _is_child(command: Command) -> bool:
+    """Whether `multiprocessing`, or joblib's loky, started it: it waits for what its parent sends."""
+    if command.is_module:
+        return "loky.backend" in command.target
+    return command.text == "command" and command.target.startswith(_CHILDREN)
 
 
 def why_not(facts: Mapping[str, Any]) -> str:

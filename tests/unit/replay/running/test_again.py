@@ -41,6 +41,27 @@ def test_what_cannot_be_started_again_is_refused_by_name(how: str) -> None:
         again.command_of({"run": "r1", "how": how, "orig_argv": ["python", "x.py"]})
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-B", "-c", "from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=4, pipe_handle=6)", "--multiprocessing-fork"],
+        ["-c", "from multiprocessing.forkserver import main; main(5, 6, ['__main__'])"],
+        ["-m", "joblib.externals.loky.backend.popen_loky_posix", "--process-name", "LokyProcess-1"],
+    ],
+)
+@pytest.mark.parametrize("later_too", [False, True])
+def test_a_child_that_its_parent_started_is_refused(words: list[str], later_too: bool) -> None:
+    facts = {"run": "r1", "how": "script", "orig_argv": ["python", *words]}
+    with pytest.raises(UsageError, match="a child process of a program.* which cannot be started again by itself"):
+        again.command_of(facts, later_too=later_too)
+    assert "child process" in again.why_not(facts)
+
+
+@pytest.mark.parametrize("words", [["loky.py"], ["train.py", "from multiprocessing.spawn import spawn_main"], ["-m", "my.loky"]])
+def test_what_only_looks_like_one_is_started_again(words: list[str]) -> None:
+    assert again.why_not({"run": "r1", "how": "script", "orig_argv": ["python", *words]}) == ""
+
+
 def test_one_of_several_runs_of_a_process_is_refused() -> None:
     with pytest.raises(UsageError, match="several runs"):
         again.command_of({"run": "r1", "how": "script", "place": 2, "orig_argv": ["python", "x.py"]})
