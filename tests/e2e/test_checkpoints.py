@@ -287,3 +287,10 @@ def test_nothing_is_compressed(project: Path, python: Python) -> None:
     last = (project / "weights.bin").read_bytes()
     chunks = [last[at : at + (1 << 20)] for at in range(0, len(last), 1 << 20)]
     assert all(any(chunk in pack for pack in packs) for chunk in chunks), "each chunk lies there as it was in memory"
+
+
+def test_checkpointing_that_nothing_is_inside_of_is_said(project: Path, python: Python) -> None:
+    done = python("import rearview as rv\nrv.checkpointing(a={})\nfor e in rv.loop('e', range(3)): rv.log('x', e)\n", check=True)
+    assert done.stderr.count("there is nothing inside: write `with rv.checkpointing(...):` around the loop") == 1
+    done = python("import rearview as rv\nwith rv.checkpointing():\n    for e in rv.loop('e', range(3)): rv.log('x', e)\n", check=True)
+    assert "nothing inside" not in done.stderr

@@ -36,6 +36,9 @@ _IN_ORDER = (dropped.EXHAUSTED, dropped.BREAK)
 class Checkpointing:
     """The state of the program is kept at the boundaries of the loops inside."""
 
+    _entered = True
+    """Nothing is to be said about that."""
+
     def __init__(self, recorder: Recorder, given: Mapping[str, object], frame: FrameType) -> None:
         self._recorder = recorder
         inside = loops.here(recorder, recorder.root) is not recorder.root
@@ -47,9 +50,14 @@ class Checkpointing:
         """By loop: what it iterates over, its iterator, and its birth, until it is entered."""
         self._following: Following | None = None
         self._rehearsal: Rehearsal | None = None
-        self._stopped = False
+        self._stopped = self._entered = False
+
+    def __del__(self) -> None:
+        if not self._entered:
+            say("`rv.checkpointing()` was called, and there is nothing inside: write `with rv.checkpointing(...):` around the loop")
 
     def __enter__(self) -> Checkpointing:
+        self._entered = True
         recorder = self._recorder
         self._outside = recorder.guard
         wanted = recorder.settings["checkpoints"] or recorder.reaching
