@@ -345,6 +345,17 @@ def every(infos: Sequence[CheckpointInfo], run: str, wishes: Sequence[paths.Wish
     return [info for info in fitting if info.usable]
 
 
+def along(infos: Sequence[CheckpointInfo]) -> list[CheckpointInfo]:
+    """In the order in which a run comes by their places, whichever attempt kept them: what is inside an iteration before its end."""
+    met = {loop: number for number, loop in enumerate(dict.fromkeys(loop for info in infos for loop in _loops(info.path)))}
+
+    def place(info: CheckpointInfo) -> list[tuple[float, int]]:
+        path = info.path[:-1] if info.boundary == "block" else info.path
+        return [*((met[element.loop, element.occurrence], element.iteration) for element in path), (math.inf, 0)]
+
+    return sorted(infos, key=place)
+
+
 def _answers(info: CheckpointInfo, wishes: Sequence[paths.Wish]) -> bool:
     if paths.matches(info.path, wishes):
         return True

@@ -245,7 +245,7 @@ def resolve(ref: str, known: Iterable[tuple[RunId, str | None, dt.datetime]]) ->
         back = int(counted[1] or 0)
         if back < len(runs):
             return runs[-1 - back][0]
-        raise NoSuchRun(f"there is no run {ref!r}: the store has {len(runs)} runs; `rearview runs` lists them")
+        raise NoSuchRun(f"there is no run {ref!r}: the store has {len(runs)} run{'s' * (len(runs) != 1)}; `rearview runs` lists them")
     named = [run for run, name, _ in runs if name == ref]
     if named:
         return named[-1]

@@ -47,5 +47,6 @@ def command(run_ref: str, at: str | None, remove: bool, as_json: bool) -> None:
     else:
         word = "took the pin from" if remove else "pinned"
         same = f" ({len(both) - len(changed)} already {'without' if remove else 'pinned'})" if len(changed) < len(both) else ""
-        places = ", ".join(dict.fromkeys(one.named for one in both))
+        told = changed if remove and changed else both  # a pin that was not there was not taken
+        places = ", ".join(dict.fromkeys(one.named for one in checkpoints.along(told)))
         screen.write([f"{word} {text.count(len(changed), 'checkpoint')} of run {run}{same}: {text.shorten(text.escape(places), 200)}"])

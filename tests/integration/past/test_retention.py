@@ -73,6 +73,20 @@ def test_a_pin_stays_until_it_is_removed(project: Path, says: Says) -> None:
     assert "thinned" in err
 
 
+def test_pins_that_are_taken_away_are_named_in_the_order_of_the_run(project: Path, says: Says) -> None:
+    run = StoreBuilder(project).run()
+    run.process().stop()
+    inside = epoch(3, None, ["step", 0, 4, 4])
+    for attempt, number, place in [(1, 0, epoch(0)), (1, 1, epoch(3)), (2, 0, epoch(1)), (2, 1, inside), (2, 2, epoch(9))]:
+        part = "inside" if len(place) > 1 else "iteration"
+        keep(run, number, place, {"w": b"w"}, attempt=attempt, part=part, at_s=60.0 * attempt + number)
+    said = "pinned 5 checkpoints of run r000000000000: epoch=1, epoch=2, epoch=4/step=4, epoch=4, epoch=10\n"
+    assert says("pin", "last")[1] == said
+    assert says("pin", "last", "--at", "epoch=4", "--remove")[1].startswith("took the pin from ")
+    assert says("pin", "last", "--remove")[1].endswith(": epoch=1, epoch=2, epoch=4/step=4, epoch=10\n"), "what had none is not named"
+    assert says("pin", "last", "--remove")[1].endswith("(5 already without): epoch=1, epoch=2, epoch=4/step=4, epoch=4, epoch=10\n")
+
+
 def test_a_budget_thins_evenly_over_all_runs(project: Path, says: Says) -> None:
     builder = StoreBuilder(project)
     train(builder, "old")

@@ -51,6 +51,11 @@ def test_a_run_is_not_found_with_a_sentence(ref: str, said: str) -> None:
         resolve(ref, KNOWN)
 
 
+def test_one_run_is_one() -> None:
+    with pytest.raises(NoSuchRun, match="the store has 1 run;"):
+        resolve("last~1", KNOWN[:1])
+
+
 def test_processes_are_ordered_by_rank_and_fork() -> None:
     given = ["10", "0.s1", "2", "0.10", "0", "0.2", "1", "0.2.1"]
     assert sorted(given, key=process_order) == ["0", "0.2", "0.2.1", "0.10", "0.s1", "1", "2", "10"]
