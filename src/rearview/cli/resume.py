@@ -14,7 +14,7 @@ import click
 from rearview import config
 from rearview.cli import options, starting
 from rearview.cli.shown import outlook, output, screen, text
-from rearview.errors import EXIT_FAILED, CheckpointError, Damaged, NotFound, PlaceNotReached, RestoredOtherwise, RestoreRefused, UsageError
+from rearview.errors import EXIT_FAILED, CheckpointError, Damaged, NotFound, PlaceNotReached, RestoredOtherwise, UsageError
 from rearview.record import environment, process
 from rearview.record.resume import handshake, in_vain, past, recorded_code, restore_points, resuming
 from rearview.record.resume.past import Past
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from rearview.model import RunId
     from rearview.store.layout import Store
 
+_TRIES = 4
+"""States that are gone on with by one command, where they do not come back as they were."""
 _LOOKED_AT = 50
 
 
@@ -68,12 +70,13 @@ def command(
     if not yes and not _agreed(found.outlook):
         return
     code = found.start(run)
-    while code and not current_code and at is None and _was_refused(run):
-        place = found.outlook.place
-        run, found = _look(run.run, None, current_code)
-        if found.outlook.place == place:
+    for _ in range(_TRIES):
+        if not code or current_code or at is not None or not _was_refused(run):
             break
-        screen.note(f"rearview: going on as attempt {found.outlook.attempt}, from {text.escape(found.outlook.place or 'the beginning')}")
+        run, found = _look(run.run, None, current_code)
+        if found.outlook.prospect.point is None:  # to begin anew is for a person to decide
+            break
+        screen.note(f"rearview: going on as attempt {found.outlook.attempt}, from {text.escape(found.outlook.place)}")
         code = found.start(run)
     ctx.exit(EXIT_FAILED if code == 0 and _went_astray(run) else starting.pass_on(code))
 
@@ -85,14 +88,14 @@ def _went_astray(run: RunInfo) -> bool:
 
 def _was_refused(run: RunInfo) -> bool:
     """Whether its state did not come back as it was, so that nothing was gone on with: an older one may."""
-    return process.launch_of(os.environ, os.getppid()) is None and _ended_by(run, RestoreRefused, RestoredOtherwise)
+    return process.launch_of(os.environ, os.getppid()) is None and _ended_by(run, RestoredOtherwise)
 
 
-def _ended_by(run: RunInfo, *errors: type[Exception]) -> bool:
+def _ended_by(run: RunInfo, error: type[Exception]) -> bool:
     from rearview.cli import opening
 
     with opening.catalog() as catalog:
-        return catalog.run(run.run).detail in [f"{error.__module__}.{error.__name__}" for error in errors]
+        return bool(catalog.run(run.run).detail == f"{error.__module__}.{error.__name__}")
 
 
 def _agreed(found: outlook.Outlook) -> bool:
@@ -272,7 +275,8 @@ def _points(store: Store, known: Past, at: str | None, current_code: bool) -> tu
     points, damaged = restore_points.of_run(store, known.run)
     if at is None:
         attempts = in_vain.attempts_of(store, known.run)
-        points, others = restore_points.reachable(points, known.missed, attempts, edited=current_code)
+        missed = restore_points.to_be_missed(points, known.missed, known.otherwise)
+        points, others = restore_points.reachable(points, missed, attempts, edited=current_code)
         return points, [*damaged, *others]
     from rearview.catalog import checkpoints, paths
 

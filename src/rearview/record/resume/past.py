@@ -51,6 +51,8 @@ class Past:
     """Folders that were made while the main loop ran -> when, by the clock on the wall."""
     missed: set[str] = field(default_factory=set)
     """Checkpoints that an attempt did not come to, which began with them: names of manifests."""
+    otherwise: set[str] = field(default_factory=set)
+    """Those of them whose state did not come back as it was."""
     folders: list[list[Any]] = field(default_factory=list)
     """Folders listed: path, number of names, their digest, mtime in ns, inode."""
     environment: dict[str, Any] = field(default_factory=dict)
@@ -145,6 +147,8 @@ def _take(found: Past, fact: dict[str, Any], writer: str) -> None:
         found.environment.update(fact)
     elif kind == "missed":
         found.missed.add(str(fact.get("manifest")))
+        if fact.get("otherwise"):
+            found.otherwise.add(str(fact.get("manifest")))
     else:
         found.opened += [[*one[:3], writer, *one[3:4]] for one in fact.get("files") or () if len(one) >= 3]
         found.removed += [str(one) for one in fact.get("removed") or ()]

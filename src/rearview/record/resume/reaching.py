@@ -51,7 +51,9 @@ class Reach:
         self._sources: dict[int, Any] = {}
         self._said: set[str] = set()
         self._refused = False
-        """The state does not fit what the program has made so far, or is another one when it was put back."""
+        """The state does not fit what the program has made so far."""
+        self._is_another = False
+        """When it was put back, it was another one."""
         self._is_inside = False
         """The program runs the body of its main loop, on its way to a place in that: what it finds there is a later state."""
         self._ended: Kept | None = None
@@ -352,7 +354,7 @@ class Reach:
         """What was put back is what the checkpoint holds; if it is not, an older state is taken, unless this one was asked for."""
         proof = proving.prove(self._kept, roots)
         if proof.refused and self._resumes and not self._shake.is_asked_for:
-            self._recorder.reaching = self._refused = True
+            self._recorder.reaching = self._is_another = True
             raise RestoredOtherwise([proof.refused])
         self._say_otherwise(proof.sentences)
 
@@ -363,8 +365,8 @@ class Reach:
         missed = f"run {self._recorder.run} ended without coming to the place of checkpoint {self.manifest.name}: nothing was restored"
         command = f"rearview resume {self._recorder.run}"
         now = f"look at what it did before its loop, then `{command}` tries again"
-        if (self._refused or self._is_inside) and not self._shake.is_new_run:
-            self._recorder.fact("missed", manifest=str(self.manifest.name))
+        if (self._refused or self._is_inside or self._is_another) and not self._shake.is_new_run:
+            self._recorder.fact("missed", manifest=str(self.manifest.name), otherwise=self._is_another)
             now = f"`{command}` takes an older state next, if there is one (`--at PLACE` this one, or another)"
         sentence = f"{missed}; {now}"
         say(sentence)

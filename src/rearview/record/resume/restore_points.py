@@ -24,6 +24,9 @@ from rearview.store.manifests import Checkpoint, Manifest
 from rearview.store.packs import ChunkRef, Known
 from rearview.store.packs.reading import ChunkReader
 
+_REFUSED = 2
+"""States that may come back otherwise than they were, one after the other, before the newest of them is gone on with."""
+
 _AT_ONCE = 64 << 20
 
 
@@ -203,6 +206,16 @@ def newest_sound(store: Store, points: list[RestorePoint]) -> tuple[RestorePoint
             return point, said
         said.append(problem)
     return None, said
+
+
+def to_be_missed(points: Sequence[RestorePoint], missed: Set[str], otherwise: Set[str]) -> Set[str]:
+    """The checkpoints that are not tried again: all that were missed, but for the newest of those that did not come back as they were, where
+    older ones did not either, or there is no other. What a program loses in every state is better lost in the newest."""
+    refused = [point for point in points if otherwise & set(point.checkpoint().values())]
+    others = [point for point in points if not missed & set(point.checkpoint().values())]
+    if not refused or (others and len(refused) < _REFUSED):
+        return missed
+    return missed - set(refused[0].checkpoint().values())
 
 
 def reachable(

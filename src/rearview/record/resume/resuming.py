@@ -62,11 +62,12 @@ def prospect(store: Store, project: Path, known: Past, points: Sequence[RestoreP
 def agree(store: Store, found: Prospect, turn: Turn, *, asked: bool = False) -> Handshake:
     """Set files aside and lay down what the program that goes on needs to know. The first thing that writes anything.
 
-    `asked`: somebody named the place.
+    `asked`: somebody named the place. One that was refused before is gone on with as well, now that it is chosen again.
     """
     origin: dict[str, Any] = {"place": "the beginning", "path": []} if found.point is None else found.point.origin()
     origin["lost_s"] = found.lost_s
-    if asked:
+    checkpoint = {} if found.point is None else found.point.checkpoint()
+    if asked or not found.past.otherwise.isdisjoint(checkpoint.values()):
         origin["asked"] = True
     with firsts.unseen():
         for sentence in undoing.put_back(found.left):
@@ -76,7 +77,6 @@ def agree(store: Store, found: Prospect, turn: Turn, *, asked: bool = False) -> 
         if found.left:
             aside.look_again(found.files)
         files = aside.set_aside(store, found.files, turn.aside)
-    checkpoint = {} if found.point is None else found.point.checkpoint()
     shake = Handshake(store.root, found.past.run, turn.attempt, checkpoint, turn.aside, files, origin)
     handshake.write(store, shake)
     if found.point is None:  # there is no restore point to wait for
@@ -106,7 +106,8 @@ def pick_up(store: Store, project: Path, key: str | None) -> Handshake | None:
         return handshake.follow(store, turn)
     points, damaged = restore_points.of_run(store, choice.run)
     attempts = in_vain.attempts_of(store, choice.run)
-    points, others = restore_points.reachable(points, known.missed, attempts, edited=bool(edited))
+    missed = restore_points.to_be_missed(points, known.missed, known.otherwise)
+    points, others = restore_points.reachable(points, missed, attempts, edited=bool(edited))
     found = prospect(store, project, known, points, [*damaged, *others])
     for sentence in found.passed_over:
         say(f"{sentence}; {'an older one is used' if found.point is not None else 'there is no older one'}")

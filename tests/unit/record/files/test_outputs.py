@@ -631,8 +631,7 @@ def test_a_file_that_several_attempts_left_is_named_once(store: Store) -> None:
 
 
 def test_torch_save_is_seen(store: Store) -> None:
-    import torch
-
+    torch = pytest.importorskip("torch")
     followed = follow(store)
     followed.loop_begins()
     torch.save({"a": torch.zeros(3)}, store.project / "net.pt")

@@ -148,3 +148,16 @@ def test_a_large_state_is_verified_in_pieces(store: Store, monkeypatch: pytest.M
     save(store, 1, {"large": b"".join(bytes([k]) * (1 << 20) for k in range(5)) + b"tail"})
     (point,) = restore_points.of_run(store, RUN)[0]
     assert restore_points.problem_of(store, point) is None
+
+
+def test_of_states_that_come_back_otherwise_the_newest_is_gone_on_with_where_older_ones_do_so_too(store: Store) -> None:
+    for number in (1, 2, 3):
+        save(store, number, DATA)
+    points, _ = restore_points.of_run(store, RUN)
+    newest, older, oldest = ({*point.checkpoint().values()} for point in points)
+    choose = restore_points.to_be_missed
+    assert choose(points, newest, newest) == newest
+    assert choose(points, newest | older, newest | older) == older
+    assert choose(points, newest | older, older) == newest | older, "one was not come to for another reason: there is an older one"
+    assert choose(points, newest | older | oldest, oldest) == newest | older
+    assert choose(points[:1], newest, newest) == set()
