@@ -209,8 +209,8 @@ def newest_sound(store: Store, points: list[RestorePoint]) -> tuple[RestorePoint
 
 
 def to_be_missed(points: Sequence[RestorePoint], missed: Set[str], otherwise: Set[str]) -> Set[str]:
-    """The checkpoints that are not tried again: all that were missed, but for the newest of those that did not come back as they were, where
-    older ones did not either, or there is no other. What a program loses in every state is better lost in the newest."""
+    """The checkpoints that are not tried again: all that were missed, but for the newest of those that did not come back as they were,
+    where older ones did not either, or there is no other. What a program loses in every state is better lost in the newest."""
     refused = [point for point in points if otherwise & set(point.checkpoint().values())]
     others = [point for point in points if not missed & set(point.checkpoint().values())]
     if not refused or (others and len(refused) < _REFUSED):
