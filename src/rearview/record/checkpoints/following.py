@@ -20,6 +20,7 @@ from rearview.record.checkpoints.on_the_way import Way
 from rearview.record.checkpoints.scope import Scope, caller
 from rearview.record.loops import LoopIterator, Node
 from rearview.state import positions, streams
+from rearview.state.frames import variables
 from rearview.state.iterating import around, items, shared
 
 PLAIN = (range, list, tuple, itertools.count, dict, set, frozenset, str)
@@ -219,7 +220,7 @@ class Following:
         if not hasattr(type(source), "__next__"):
             return []
         frames = self._scope.frames()
-        return [value for frame in frames for space in (frame.f_locals, frame.f_globals) for value in list(space.values())]
+        return [value for frame in frames for space in (variables(frame), frame.f_globals) for value in list(space.values())]
 
     def roots_of(self, part: str) -> dict[Any, Any]:
         """The roots of the state as it is now, if the program is at a boundary of that part."""
