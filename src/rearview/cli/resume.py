@@ -16,7 +16,7 @@ from rearview.cli import options, starting
 from rearview.cli.shown import outlook, output, screen, text
 from rearview.errors import EXIT_FAILED, CheckpointError, Damaged, NotFound, PlaceNotReached, RestoredOtherwise, UsageError
 from rearview.record import environment, process
-from rearview.record.resume import handshake, in_vain, past, recorded_code, restore_points, resuming
+from rearview.record.resume import handshake, past, recorded_code, restore_points, resuming
 from rearview.record.resume.past import Past
 from rearview.replay.running import again, interpreters
 from rearview.store import layout
@@ -69,16 +69,21 @@ def command(
         screen.note(line)
     if not yes and not _agreed(found.outlook):
         return
+    code = found.start(run) if current_code or at is not None else _go_on(run, found)
+    ctx.exit(EXIT_FAILED if code == 0 and _went_astray(run) else starting.pass_on(code))
+
+
+def _go_on(run: RunInfo, found: _Resume) -> int:
+    """Start it; once more from an older state where this one did not come back as it was. To begin anew is for a person to decide."""
     code = found.start(run)
-    for _ in range(_TRIES):
-        if not code or current_code or at is not None or not _was_refused(run):
-            break
-        run, found = _look(run.run, None, current_code)
-        if found.outlook.prospect.point is None:  # to begin anew is for a person to decide
+    tried = 0
+    while code and tried < _TRIES and _was_refused(run):
+        run, found = _look(run.run, None, current_code=False)
+        if found.outlook.prospect.point is None:
             break
         screen.note(f"rearview: going on as attempt {found.outlook.attempt}, from {text.escape(found.outlook.place)}")
-        code = found.start(run)
-    ctx.exit(EXIT_FAILED if code == 0 and _went_astray(run) else starting.pass_on(code))
+        code, tried = found.start(run), tried + 1
+    return code
 
 
 def _went_astray(run: RunInfo) -> bool:
@@ -272,12 +277,9 @@ def _interpreter(known: Past, current_code: bool) -> str:
 
 def _points(store: Store, known: Past, at: str | None, current_code: bool) -> tuple[list[restore_points.RestorePoint], list[str]]:
     """The places to go on from, newest first: all of them, or the one that was asked for."""
-    points, damaged = restore_points.of_run(store, known.run)
     if at is None:
-        attempts = in_vain.attempts_of(store, known.run)
-        missed = restore_points.to_be_missed(points, known.missed, known.otherwise)
-        points, others = restore_points.reachable(points, missed, attempts, edited=current_code)
-        return points, [*damaged, *others]
+        return resuming.candidates(store, known, edited=current_code)
+    points, _ = restore_points.of_run(store, known.run)
     from rearview.catalog import checkpoints, paths
 
     found = checkpoints.find(checkpoints.of_run(store, known.run), known.run, paths.parse(at))

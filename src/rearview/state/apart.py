@@ -106,7 +106,10 @@ class Apart:
         if then is None or now is None:
             return False
         (kind, before), (other, after) = self._then.state.tree.nodes[then], self._now.state.tree.nodes[now]
-        return kind == other and not is_atom(kind) and kind not in _UNORDERED and len(before) == len(after)
+        if kind != other or is_atom(kind) or kind in _UNORDERED or len(before) != len(after):
+            return False
+        names = slice(_PAIRS.get(kind, len(before)), None, 2)  # in another order is something else
+        return not any(map(self._differ, before[names], after[names]))
 
     def _is_told(self, then: int | None, now: int | None, path: str) -> bool:
         kind = self._then.state.tree.nodes[NONE if then is None else then][0]

@@ -40,6 +40,14 @@ def _trainer(**more: Any) -> Any:
     return made
 
 
+def test_what_holds_the_same_and_is_shared_otherwise_is_told_from_what_is_in_another_order() -> None:
+    one = [1]
+    for then, now, shared in (([one, one], [one, [1]], {"it"}), ({"a": 1, "b": 2}, {"b": 2, "a": 1}, set()), ({1, 2}, {1, 3}, set())):
+        apart = _apart({"it": then}, {"it": now})
+        assert apart.places(("given", "it")) == ["it"]
+        assert apart.shared == shared
+
+
 @pytest.mark.parametrize(
     ("then", "now", "places"),
     [

@@ -41,8 +41,8 @@ class Handshake:
     files: list[dict[str, Any]] = field(default_factory=list)
     """How each output file is brought back (`record/resume/aside`)."""
     origin: dict[str, Any] = field(default_factory=dict)
-    """Where the attempt begins, for the fact `resumed`: attempt, number, part, path, place (in words), taken_at, lost_s; and `asked`, if
-    somebody named it."""
+    """Where the attempt begins, for the fact `resumed`: attempt, number, part, path, place (in words), taken_at, lost_s; and `anyway`, if
+    its state is gone on with however it comes back."""
 
     @property
     def is_new_run(self) -> bool:
@@ -50,9 +50,9 @@ class Handshake:
         return self.attempt == 0
 
     @property
-    def is_asked_for(self) -> bool:
-        """Somebody named the state: it is gone on with even where it does not come back exactly."""
-        return bool(self.origin.get("asked"))
+    def anyway(self) -> bool:
+        """The state is gone on with even where it does not come back exactly."""
+        return bool(self.origin.get("anyway"))
 
     def facts(self) -> dict[str, Any]:
         """What the journal of the attempt says about its beginning: the fact `resumed`."""

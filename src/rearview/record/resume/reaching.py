@@ -351,9 +351,9 @@ class Reach:
         self._recorder.fact("restored", manifest=str(self.manifest.name), seconds=seconds)
 
     def _prove(self, roots: Callable[[], Roots]) -> None:
-        """What was put back is what the checkpoint holds; if it is not, an older state is taken, unless this one was asked for."""
+        """What was put back is what the checkpoint holds; if not, an older state is to be taken, where this one is not wanted anyway."""
         proof = proving.prove(self._kept, roots)
-        if proof.refused and self._resumes and not self._shake.is_asked_for:
+        if proof.refused and self._resumes and not self._shake.anyway:
             self._recorder.reaching = self._is_another = True
             raise RestoredOtherwise([proof.refused])
         self._say_otherwise(proof.sentences)
@@ -363,6 +363,8 @@ class Reach:
         if not self._recorder.reaching or self._recorder.process != self.manifest.process:  # or a child that was forked on the way
             return None
         missed = f"run {self._recorder.run} ended without coming to the place of checkpoint {self.manifest.name}: nothing was restored"
+        if self._is_another:
+            missed = f"run {self._recorder.run} did not go on from checkpoint {self.manifest.name}, whose state did not come back as it was"
         command = f"rearview resume {self._recorder.run}"
         now = f"look at what it did before its loop, then `{command}` tries again"
         if (self._refused or self._is_inside or self._is_another) and not self._shake.is_new_run:

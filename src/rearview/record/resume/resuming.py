@@ -59,16 +59,24 @@ def prospect(store: Store, project: Path, known: Past, points: Sequence[RestoreP
     return Prospect(known, point, files, [*passed_over, *unsound], left)
 
 
+def candidates(store: Store, known: Past, *, edited: bool) -> tuple[list[RestorePoint], list[str]]:
+    """The places to go on from, newest first, after what became of the attempts so far; sentences about newer ones that are none."""
+    points, damaged = restore_points.of_run(store, known.run)
+    missed = restore_points.to_be_missed(points, known.missed, known.otherwise)
+    points, others = restore_points.reachable(points, missed, in_vain.attempts_of(store, known.run), edited=edited)
+    return points, [*damaged, *others]
+
+
 def agree(store: Store, found: Prospect, turn: Turn, *, asked: bool = False) -> Handshake:
     """Set files aside and lay down what the program that goes on needs to know. The first thing that writes anything.
 
-    `asked`: somebody named the place. One that was refused before is gone on with as well, now that it is chosen again.
+    `asked`: somebody named the place. That is gone on with however it comes back; so is one that was refused before, and is chosen again.
     """
     origin: dict[str, Any] = {"place": "the beginning", "path": []} if found.point is None else found.point.origin()
     origin["lost_s"] = found.lost_s
     checkpoint = {} if found.point is None else found.point.checkpoint()
     if asked or not found.past.otherwise.isdisjoint(checkpoint.values()):
-        origin["asked"] = True
+        origin["anyway"] = True
     with firsts.unseen():
         for sentence in undoing.put_back(found.left):
             say(sentence)
@@ -104,11 +112,7 @@ def pick_up(store: Store, project: Path, key: str | None) -> Handshake | None:
     turn = handshake.claim(store, choice.run, launch.key if launch is not None else None, new_run=bool(edited))
     if not turn.first:
         return handshake.follow(store, turn)
-    points, damaged = restore_points.of_run(store, choice.run)
-    attempts = in_vain.attempts_of(store, choice.run)
-    missed = restore_points.to_be_missed(points, known.missed, known.otherwise)
-    points, others = restore_points.reachable(points, missed, attempts, edited=bool(edited))
-    found = prospect(store, project, known, points, [*damaged, *others])
+    found = prospect(store, project, known, *candidates(store, known, edited=bool(edited)))
     for sentence in found.passed_over:
         say(f"{sentence}; {'an older one is used' if found.point is not None else 'there is no older one'}")
     shake = agree(store, found, turn)
